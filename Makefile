@@ -15,7 +15,8 @@ PREPARE = $(PYTHON) -c '' 2>/dev/null || { echo "Python 3.11 to 3.13 is needed, 
 # process's own. A few would be judged by how busy the other is, and run alone. (pytest's status 5: the arguments chose
 # nothing here.)
 SERVERS = kafka or spark or end_to_end or containers
-SIDE_BY_SIDE = -n 2 --dist loadfile -m "($(SERVERS)) and not alone"
+# Clusters of several brokers are a tier of their own: see test-clusters.
+SIDE_BY_SIDE = -n 2 --dist loadfile -m "($(SERVERS)) and not alone and not clusters"
 
 # What needs neither Java nor a Docker engine, and ends within two minutes on two cores (ARGS="-n 0" takes one process,
 # for a debugger).
@@ -23,7 +24,7 @@ FAST = not kafka and not spark and not end_to_end and not containers and not slo
 
 .PHONY: help
 help: ## Show the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Prepare everything and run nothing (the other targets do it by themselves)
@@ -34,17 +35,21 @@ demo: ## Run a whole cluster on this machine, break it, measure it (ARGS=--keep 
 	@$(PREPARE) --java -- controlplane demo $(ARGS)
 
 .PHONY: test
-test: ## Run every test; the summaries say why a test was skipped (ARGS="-k name" chooses)
+test: ## Run every test on one broker; the summaries say why a test was skipped (ARGS="-k name" chooses)
 	@$(PREPARE) --java
 	@.venv/bin/python -m pytest -n logical --dist worksteal -m "not ($(SERVERS))" $(ARGS); quick=$$?; \
 	.venv/bin/python -m pytest $(SIDE_BY_SIDE) $(ARGS); servers=$$?; \
-	.venv/bin/python -m pytest -m alone $(ARGS); alone=$$?; \
+	.venv/bin/python -m pytest -m "alone and not clusters" $(ARGS); alone=$$?; \
 	case "$$quick $$servers $$alone" in \
 		"5 5 5") exit 1;; [05]" "[05]" "[05]) ;; *) exit 1;; esac
 
 .PHONY: test-fast
 test-fast: ## Run the tests that need no Java, on every core: two minutes on two cores
 	@$(PREPARE) -- python -m pytest -n logical --hypothesis-profile=fast -m "$(FAST)" $(ARGS)
+
+.PHONY: test-clusters
+test-clusters: ## Run the tests that need several real brokers, one after the other
+	@$(PREPARE) --java -- python -m pytest -m clusters $(ARGS)
 
 SEEDS ?= 2000
 FRESH ?= $$(($(SEEDS) / 2))

@@ -77,7 +77,7 @@ def main() -> None:
 
 def _measure(bootstrap_servers: str, clients: int, changes: int) -> None:
     name = f"propagation-{time.time_ns():x}"
-    apply_topics(bootstrap_servers, name, topic_specs(), {})
+    apply_topics(bootstrap_servers, name, topic_specs(), {}, least_copies=1)
     writer = KafkaTransactionalWriter(ClusterConfig(name), KafkaConfig(bootstrap_servers), 5_000)
     writer.open()
     table = _Table()

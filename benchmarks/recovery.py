@@ -86,7 +86,7 @@ def main() -> None:
     multiprocessing.set_start_method("spawn")
     with kafka_servers(options.bootstrap_servers) as bootstrap_servers:
         cluster, kafka = ClusterConfig(f"recovery-{time.time_ns():x}"), KafkaConfig(bootstrap_servers)
-        apply_topics(bootstrap_servers, cluster.name, topic_specs(), kafka.security)
+        apply_topics(bootstrap_servers, cluster.name, topic_specs(), kafka.security, least_copies=1)
         point = _fill(cluster, kafka, options.decisions, options.slots, options.nodes)
         fold = None if options.skip_fold else _print_recovered("without a snapshot", cluster, kafka)
         _write_snapshot(cluster, kafka, point)

@@ -79,6 +79,16 @@ class ClusterConfig:
         return f"controlplane:{{{self.name}}}:log-id"
 
     @property
+    def log_mark_key(self) -> str:
+        """The Redis hash that says how far the decision log was known to reach."""
+        return f"controlplane:{{{self.name}}}:log-mark"
+
+    @property
+    def acknowledged_key(self) -> str:
+        """The Redis hash that says when Kafka last acknowledged a tick of a contender."""
+        return f"controlplane:{{{self.name}}}:acknowledged"
+
+    @property
     def contenders_key(self) -> str:
         """The Redis hash of the controllers that ask for the lease."""
         return f"controlplane:{{{self.name}}}:contenders"

@@ -91,7 +91,8 @@ class LogContinuityError(StopError):
 
 RESTORE_OR_BEGIN_ANEW: Final = (
     "make sure that Kafka and the lease store are this cluster's; if they are, restore the decision log, or begin a "
-    "new cluster: delete this one's topics and its keys in the lease store"
+    "new cluster: delete this one's topics and its keys in the lease store "
+    "(docs/how-to/survive-silence-and-failures.md has the steps)"
 )
 """The remedies if decision log, routing table, snapshots and lease store do not belong together."""
 

@@ -51,6 +51,7 @@ class RawRow(NamedTuple):
     append_time_ms: int
     key: bytes | None
     value: bytes | None
+    is_append_time: bool = True
 
 
 def decode_row(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, str] | None, _Row | None]:
@@ -81,7 +82,9 @@ def decoded(records: DataFrame, topic: str, schema_ids: Mapping[int, str]) -> Da
         topic: the topic without the cluster's prefix.
         schema_ids: as :class:`controlplane.config.KafkaConfig` has them.
     """
-    both = _decoder(topic, tuple(schema_ids.items()))("partition", "offset", "append_time_ms", "key", "value")
+    both = _decoder(topic, tuple(schema_ids.items()))(
+        "partition", "offset", "append_time_ms", "key", "value", "is_append_time"
+    )
     return (
         records.withColumn("both", both)
         .withColumn("refusal", F.col("both.refusal"))
@@ -94,9 +97,14 @@ def _decoder(topic: str, schema_ids: tuple[tuple[int, str], ...]) -> Callable[..
     result = StructType([StructField("refusal", _REFUSAL_TYPE), StructField("payload", INPUT_COLUMNS[topic].struct)])
 
     def decode(
-        partition: int, offset: int, append_time_ms: int, key: bytearray | None, value: bytearray | None
+        partition: int,
+        offset: int,
+        append_time_ms: int,
+        key: bytearray | None,
+        value: bytearray | None,
+        is_append_time: bool,  # noqa: FBT001 - as Spark passes columns
     ) -> tuple[tuple[str, str] | None, _Row | None]:
-        raw = RawRow(partition, offset, append_time_ms, _as_bytes(key), _as_bytes(value))
+        raw = RawRow(partition, offset, append_time_ms, _as_bytes(key), _as_bytes(value), is_append_time)
         return decode_row(topic, raw, _framing(schema_ids))
 
     # Nondeterministic, so that Spark does not run it twice for its two columns.

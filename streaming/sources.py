@@ -31,6 +31,9 @@ _PASSWORD_LOGINS: Final = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 
+_LOG_APPEND_TIME: Final = 1
+"""Spark's ``timestampType`` of a record whose time a broker's clock gave."""
+
 
 def java_client_settings(security: Mapping[str, str]) -> dict[str, str]:
     """TLS and SASL settings of librdkafka as settings of the Java client inside Spark.
@@ -101,7 +104,8 @@ def read_stream(session: SparkSession, kafka: KafkaConfig, topic: str, max_recor
         max_records_per_batch: over all partitions.
 
     Returns:
-        Columns ``partition``, ``offset``, ``append_time_ms``, ``key`` and ``value``.
+        Columns ``partition``, ``offset``, ``append_time_ms``, ``key``, ``value`` and ``is_append_time``, which is false
+        where the topic keeps the sender's time.
     """
     options = {
         **_reader_options(kafka),
@@ -124,4 +128,11 @@ def read_range(session: SparkSession, kafka: KafkaConfig, topic: str, partition:
 
 
 def _named(records: DataFrame) -> DataFrame:
-    return records.select("partition", "offset", F.unix_millis("timestamp").alias("append_time_ms"), "key", "value")
+    return records.select(
+        "partition",
+        "offset",
+        F.unix_millis("timestamp").alias("append_time_ms"),
+        "key",
+        "value",
+        (F.col("timestampType") == _LOG_APPEND_TIME).alias("is_append_time"),
+    )

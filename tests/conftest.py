@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 import structlog
 
-pytest_plugins = ["tests.fixtures", "tests.side_by_side"]
+pytest_plugins = ["tests.fixtures", "tests.broker_clusters", "tests.side_by_side"]
 
 CONTAINERS_VARIABLE = "CONTROLPLANE_TEST_CONTAINERS"
 LONG_TIMEOUT_S = 600

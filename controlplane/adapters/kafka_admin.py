@@ -3,9 +3,9 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
+from confluent_kafka import KafkaException
 
 from controlplane.adapters.kafka_admin_client import (
     CHANGE_VISIBLE_DEADLINE_S,
@@ -14,9 +14,19 @@ from controlplane.adapters.kafka_admin_client import (
     KafkaAdmin,
 )
 from controlplane.adapters.kafka_errors import is_denied
-from controlplane.codec.topics_file import ActualTopic, TopicSpec, advice_not_followed, broken_promises
+from controlplane.adapters.kafka_topic_creation import TopicCreation
+from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
+from controlplane.codec.kafka_promises import BROKER_SESSION, INTERNAL_TOPICS, DescribedKafka, Judgement, judge
+from controlplane.codec.platforms import Platform
+from controlplane.codec.topics_file import TopicSpec
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
+
+_WITH_ONE_BROKER_MS: Final = 5_000
+_LEAST_WITH_SEVERAL_MS: Final = 10_000
+_BEYOND_SESSION_MS: Final = 5_000
+_USUAL_SESSION_MS: Final = 9_000
+"""Kafka's default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +45,11 @@ class TopicsReport:
 
 
 def apply_topics(
-    bootstrap_servers: str, cluster: str, specs: Sequence[TopicSpec], security: Mapping[str, str]
+    bootstrap_servers: str,
+    cluster: str,
+    specs: Sequence[TopicSpec],
+    security: Mapping[str, str],
+    least_copies: int | None = None,
 ) -> TopicsReport:
     """Create the topics that are missing and check all of them; existing ones are never changed.
 
@@ -44,42 +58,52 @@ def apply_topics(
         cluster: the cluster's name, the prefix of its topics.
         specs: the topics as :func:`controlplane.codec.topics_file.parse_topics` read them.
         security: further librdkafka settings for TLS and SASL.
+        least_copies: the fewest copies that a new topic may get, if that is less than the file says. It gets as many
+            as there are brokers, up to what the file says.
 
     Raises:
-        ConfigurationError: an existing topic breaks a promise (then nothing is created), or Kafka refuses to create
-            one.
+        ConfigurationError: an existing topic breaks a promise, or there are too few brokers for the copies of a new
+            topic (then nothing is created), or Kafka refuses to create one.
         LogUnavailableError: Kafka did not answer in time.
     """
     admin = KafkaAdmin(cluster, bootstrap_servers, security)
-    brokers, there = _describe(admin, cluster, specs)
-    _refuse_broken(cluster, specs, there)
-    missing = [spec for spec in specs if topic_name(cluster, spec.name) not in there]
+    inspector = KafkaTopicInspector(admin)
+    described = _describe(inspector, cluster, specs)
+    _refuse_broken(cluster, judge(cluster, specs, described))
+    missing = [spec for spec in specs if topic_name(cluster, spec.name) not in described.topics]
     _refuse_hidden(admin, [topic_name(cluster, spec.name) for spec in missing])
-    created = tuple(_create(admin, cluster, missing, brokers))
+    _refuse_few_copies(missing, described.brokers, least_copies)
+    created, notes = TopicCreation(admin, cluster, described.brokers, described.broker_settings).create(missing)
     deadline = time.monotonic() + CHANGE_VISIBLE_DEADLINE_S
-    while len(there) < len(specs):
+    while absent := _absent(cluster, specs, described):
         if time.monotonic() > deadline:
-            _refuse_hidden(admin, [name for spec in specs if (name := topic_name(cluster, spec.name)) not in there])
+            _refuse_hidden(admin, absent)
             message = f"Kafka created the topics of {cluster}, but does not show all of them: try again"
             raise LogUnavailableError(message)
         time.sleep(CHANGE_VISIBLE_POLL_S)
-        brokers, there = _describe(admin, cluster, specs)
+        described = _describe(inspector, cluster, specs)
     # Checked again, because another process may have created some of them meanwhile with other settings.
-    _refuse_broken(cluster, specs, there)
-    verified = tuple(name for name in there if name not in created)
-    return TopicsReport(created, verified, _advice(cluster, specs, there, brokers))
+    judgement = judge(cluster, specs, described)
+    _refuse_broken(cluster, judgement)
+    verified = (name for spec in specs if (name := topic_name(cluster, spec.name)) not in created)
+    return TopicsReport(tuple(created), tuple(verified), (*notes, *judgement.advice))
 
 
 def verify_topics(
-    bootstrap_servers: str, cluster: str, specs: Sequence[TopicSpec], security: Mapping[str, str]
+    bootstrap_servers: str,
+    cluster: str,
+    specs: Sequence[TopicSpec],
+    security: Mapping[str, str],
+    platform: Platform | None = None,
 ) -> TopicsReport:
-    """Check that every topic exists and keeps every promise; change nothing.
+    """Check that every topic exists and keeps every promise, and Kafka's own topics and brokers; change nothing.
 
     Args:
         bootstrap_servers: ``host:port`` list, comma separated.
         cluster: the cluster's name, the prefix of its topics.
         specs: the topics as :func:`controlplane.codec.topics_file.parse_topics` read them.
         security: further librdkafka settings for TLS and SASL.
+        platform: who runs this Kafka, if that is known: it says what cannot be changed there.
 
     Raises:
         PrerequisiteError: a topic is missing.
@@ -87,8 +111,8 @@ def verify_topics(
         LogUnavailableError: Kafka did not answer in time.
     """
     admin = KafkaAdmin(cluster, bootstrap_servers, security)
-    brokers, there = _describe(admin, cluster, specs)
-    missing = [name for spec in specs if (name := topic_name(cluster, spec.name)) not in there]
+    described = _describe(KafkaTopicInspector(admin), cluster, specs)
+    missing = _absent(cluster, specs, described)
     if missing:
         _refuse_hidden(admin, missing)
         message = (
@@ -96,34 +120,58 @@ def verify_topics(
             f"create them with 'controlplane topics apply'"
         )
         raise PrerequisiteError(message)
-    _refuse_broken(cluster, specs, there)
-    return TopicsReport((), tuple(there), _advice(cluster, specs, there, brokers))
+    judgement = judge(cluster, specs, described, platform)
+    _refuse_broken(cluster, judgement)
+    return TopicsReport((), tuple(topic_name(cluster, spec.name) for spec in specs), judgement.advice)
 
 
-def _describe(admin: KafkaAdmin, cluster: str, specs: Sequence[TopicSpec]) -> tuple[int, dict[str, ActualTopic]]:
-    """The number of brokers, and the wanted topics that exist, by full name in the file's order."""
+def transaction_timeout_ms(bootstrap_servers: str, cluster: str, security: Mapping[str, str]) -> int:
+    """The time after which Kafka should abort a leader's open transaction, by the brokers that it shows.
+
+    It is the longest time for which a crashed leader holds readers back if no other one follows. With several brokers
+    it has to be longer than Kafka takes to give up a dead one: until then no write is acknowledged that the dead broker
+    has a copy of, and a shorter time would fence a healthy leader.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+        ConfigurationError: Kafka refuses this client's login.
+    """
+    admin = KafkaAdmin(cluster, bootstrap_servers, security)
     try:
-        metadata = admin.client.list_topics(timeout=REQUEST_TIMEOUT_S)
+        brokers = sorted(admin.client.list_topics(timeout=REQUEST_TIMEOUT_S).brokers)
     except KafkaException as error:
-        raise admin.failure(error, "describe", "the topics") from error
-    names = [
-        name
-        for spec in specs
-        if (name := topic_name(cluster, spec.name)) in metadata.topics and metadata.topics[name].partitions
-    ]
-    settings = _describe_settings(admin, names)
-    there = {}
-    for name in names:
-        if name not in settings:
-            continue
-        partitions = metadata.topics[name].partitions.values()
-        there[name] = ActualTopic(
-            name=name,
-            partitions=len(partitions),
-            replication=min(len(partition.replicas) for partition in partitions),
-            settings=settings[name],
-        )
-    return len(metadata.brokers), there
+        raise admin.failure(error, "describe", "the brokers") from error
+    if len(brokers) <= 1:
+        return _WITH_ONE_BROKER_MS
+    # A controller needs no right to read the settings of brokers.
+    session_ms = int(KafkaTopicInspector(admin).broker_settings(brokers).get(BROKER_SESSION, _USUAL_SESSION_MS))
+    return max(_LEAST_WITH_SEVERAL_MS, session_ms + _BEYOND_SESSION_MS)
+
+
+def _describe(inspector: KafkaTopicInspector, cluster: str, specs: Sequence[TopicSpec]) -> DescribedKafka:
+    """What Kafka shows of the wanted topics, and of its own."""
+    return inspector.describe([*(topic_name(cluster, spec.name) for spec in specs), *INTERNAL_TOPICS])
+
+
+def _absent(cluster: str, specs: Sequence[TopicSpec], described: DescribedKafka) -> list[str]:
+    """The full names of the wanted topics that Kafka does not show."""
+    return [name for spec in specs if (name := topic_name(cluster, spec.name)) not in described.topics]
+
+
+def _refuse_few_copies(missing: Sequence[TopicSpec], brokers: int, least_copies: int | None) -> None:
+    """Check that new topics get enough copies: a broker that is away now would be missing for as long as they exist.
+
+    Raises:
+        ConfigurationError: there are too few brokers.
+    """
+    for spec in missing:
+        wanted = spec.replication if least_copies is None else min(least_copies, spec.replication)
+        if spec.replication_for(brokers) < wanted:
+            raise ConfigurationError(
+                f"topic {spec.name} is to have {wanted} copies, and Kafka shows {brokers} "
+                f"broker{'' if brokers == 1 else 's'}: is one away? Nothing was created. If the cluster has no more "
+                f"brokers, allow fewer copies: --least-copies {brokers}"
+            )
 
 
 def _refuse_hidden(admin: KafkaAdmin, missing: Sequence[str]) -> None:
@@ -141,71 +189,7 @@ def _refuse_hidden(admin: KafkaAdmin, missing: Sequence[str]) -> None:
             raise admin.failure(error, "describe", f"topic {name}")
 
 
-def _describe_settings(admin: KafkaAdmin, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    if not names:
-        return {}
-    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    answers = admin.client.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S)
-    settings = {}
-    for resource, answer in answers.items():
-        try:
-            entries = answer.result(REQUEST_TIMEOUT_S)
-        except (KafkaException, TimeoutError) as error:
-            if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                # The topic is being created or deleted: one broker shows it, another does not.
-                continue
-            raise admin.failure(error, "describe_configs", f"topic {resource.name}") from error
-        settings[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
-    return settings
-
-
-def _create(admin: KafkaAdmin, cluster: str, missing: Sequence[TopicSpec], brokers: int) -> list[str]:
-    if not missing:
-        return []
-    new = [
-        NewTopic(
-            topic_name(cluster, spec.name),
-            num_partitions=int(spec.partitions.value),
-            replication_factor=spec.replication_for(brokers),
-            config=spec.settings_for(brokers),
-        )
-        for spec in missing
-    ]
-    created = []
-    for name, answer in admin.client.create_topics(new, request_timeout=REQUEST_TIMEOUT_S).items():
-        try:
-            answer.result(REQUEST_TIMEOUT_S)
-            created.append(name)
-        except TimeoutError as error:
-            raise admin.failure(error, "create", f"topic {name}") from error
-        except KafkaException as error:
-            reason: KafkaError = error.args[0]
-            if is_denied(reason):
-                raise admin.failure(error, "create", f"topic {name}") from error
-            if reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                continue
-            message = f"Kafka did not create topic {name}: {reason}"
-            raise (LogUnavailableError if reason.retriable() else ConfigurationError)(message) from error
-    return created
-
-
-def _refuse_broken(cluster: str, specs: Sequence[TopicSpec], there: Mapping[str, ActualTopic]) -> None:
-    broken = [
-        sentence
-        for spec in specs
-        if (actual := there.get(topic_name(cluster, spec.name))) is not None
-        for sentence in broken_promises(spec, actual)
-    ]
-    if broken:
-        message = "\n".join([f"the topics of cluster {cluster} break promises that controllers rely on:", *broken])
-        raise ConfigurationError(message)
-
-
-def _advice(
-    cluster: str, specs: Sequence[TopicSpec], there: Mapping[str, ActualTopic], brokers: int
-) -> tuple[str, ...]:
-    return tuple(
-        sentence
-        for spec in specs
-        for sentence in advice_not_followed(spec, there[topic_name(cluster, spec.name)], brokers)
-    )
+def _refuse_broken(cluster: str, judgement: Judgement) -> None:
+    if judgement.broken:
+        head = f"the topics of cluster {cluster} break promises that controllers rely on:"
+        raise ConfigurationError("\n".join([head, *judgement.broken]))

@@ -44,11 +44,10 @@ _PURGED = frozenset(
 _LOGIN_REFUSED = KafkaError._AUTHENTICATION  # noqa: SLF001 - as above
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 _REFUSED = _TOO_LARGE | {KafkaError.INVALID_RECORD, KafkaError.POLICY_VIOLATION}
-_NOT_CONTINUED = frozenset(
+_OUT_OF_RANGE = frozenset(
     {
         KafkaError.OFFSET_OUT_OF_RANGE,
         KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - as above
-        KafkaError._LOG_TRUNCATION,  # noqa: SLF001 - as above
     }
 )
 _CORRUPT = frozenset(
@@ -110,6 +109,11 @@ def is_purged(error: KafkaError) -> bool:
 def is_refused_login(error: KafkaError) -> bool:
     """Whether Kafka refuses the client's login."""
     return error.code() == _LOGIN_REFUSED
+
+
+def is_out_of_range(error: KafkaError) -> bool:
+    """Whether the broker that was asked does not have the offset that was asked for."""
+    return error.code() in _OUT_OF_RANGE
 
 
 def is_missing(error: KafkaError) -> bool:
@@ -184,10 +188,11 @@ def reading_error(error: KafkaError, place: str, access: Access | None = None) -
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         # librdkafka asks for the coordinator of every consumer's group, but our consumers do not use their groups.
         return None
-    if error.code() in _NOT_CONTINUED:
+    if is_out_of_range(error) or error.code() == KafkaError._LOG_TRUNCATION:  # noqa: SLF001 - as above
         return LogContinuityError(
-            f"{place} cannot be read: {in_words(error)}; its records were deleted, or the topic was recreated. "
-            "Nothing is skipped: begin again from an offset that is kept, or find out who changed the topic"
+            f"{place} cannot be read: {in_words(error)}; its records were deleted, the brokers were restored from an "
+            "older copy, or the topic was recreated. Nothing is skipped: find out which "
+            "(docs/how-to/survive-silence-and-failures.md has the steps)"
         )
     if error.code() in _CORRUPT:
         return LogContinuityError(f"{place} is damaged: {in_words(error)}; check the broker's disk")

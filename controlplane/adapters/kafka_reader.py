@@ -5,7 +5,8 @@ The guarantees of the port are implemented as follows:
 - Positions are the caller's: partitions are assigned manually, nothing is committed, and no group is joined.
 - Only committed records, up to the last stable offset: ``isolation.level=read_committed``.
 - No record is skipped silently: ``auto.offset.reset=error``. Once a partition cannot be read any further, every poll
-  raises the error until the next assignment.
+  raises the error until the next assignment. See :mod:`controlplane.adapters.kafka_range_doubts` for offsets that the
+  broker that was asked does not have.
 - An end is reported after the records before it, and may be reported again.
 - The reader reconnects by itself: :class:`ReplaceableConsumer` replaces a consumer that receives nothing.
 """
@@ -16,20 +17,21 @@ from collections.abc import Mapping
 from functools import partial
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from controlplane.adapters.kafka_client import SOCKET_TIMEOUT_MS, client_settings, new_client
-from controlplane.adapters.kafka_errors import Access, in_words, is_denied, reading_error
+from controlplane.adapters.kafka_errors import Access, in_words, is_denied, is_out_of_range, reading_error
 from controlplane.adapters.kafka_log_listener import LogListener
 from controlplane.adapters.kafka_queries import KafkaQueries
+from controlplane.adapters.kafka_range_doubts import RangeDoubts
 from controlplane.adapters.kafka_replaceable_consumer import ReplaceableConsumer
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import ControlPlaneError, InvariantViolationError
-from controlplane.ports import PolledBatch, RawRecord
+from controlplane.errors import ControlPlaneError, InvariantViolationError, LogUnavailableError
+from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 
-_NOTHING = PolledBatch((), frozenset())
+_NOTHING = PolledBatch((), {})
 _ROLE = "reader"
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own codes begin with an underscore
 _MOST_PER_CONSUME = 1_000_000
@@ -66,6 +68,7 @@ class KafkaLogReader:
         self._queries = KafkaQueries(cluster, self._consumer, make, self._access, request_timeout_ms / 1_000)
         self._names: dict[str | None, str] = {}
         self._broken: ControlPlaneError | None = None
+        self._doubts = RangeDoubts()
         self._positions: dict[TopicPartition, int] = {}
         # The clock of the stall detector: time that the caller spends elsewhere does not count as waiting.
         self._waited_s = 0.0
@@ -101,6 +104,7 @@ class KafkaLogReader:
         if any(offset < 0 for offset in positions.values()):
             raise InvariantViolationError(f"offsets to read from have to be 0 or more, not {dict(positions)}")
         self._broken = None
+        self._doubts = RangeDoubts()
         self._names = {self._cluster.topic(place.topic): place.topic for place in positions}
         self._positions = dict(positions)
         self._consumer.stalls.expect_only([self._in_kafka(place) for place in positions])
@@ -127,6 +131,10 @@ class KafkaLogReader:
             messages += consumer.consume(min(max_records - 1, _MOST_PER_CONSUME), 0)
         batch = self._sorted_out(messages) if messages else _NOTHING
         if len(messages) < max_records and self._broken is None:
+            cause = self._doubts.cause_to_replace(self._waited_s)
+            if cause is not None:
+                self._consumer.replace(cause)
+                self._reassign()
             self._consumer.check(self._waited_s, self._reassign)
             self._ask_for_ends_again()
         return batch
@@ -140,38 +148,47 @@ class KafkaLogReader:
         """Separate records, ends of partitions and errors; records before an error are returned first."""
         names, positions, stalls = self._names, self._positions, self._consumer.stalls
         records: list[RawRecord] = []
-        ended: set[TopicPartition] = set()
+        ended: dict[TopicPartition, PartitionEnd] = {}
         arrived: set[TopicPartition] = set()
         for message in messages:
             error = message.error()
             if error is None:
+                time_type, time_ms = message.timestamp()
                 record = RawRecord(
                     names[message.topic()],
                     message.partition(),  # type: ignore[arg-type] # a record without error has a place
                     message.offset(),  # type: ignore[arg-type] # as above
-                    message.timestamp()[1],
+                    time_ms,
                     message.key(),
                     message.value(),
+                    time_type == TIMESTAMP_LOG_APPEND_TIME,
                 )
                 records.append(record)
                 place = TopicPartition(record.topic, record.partition)
                 positions[place] = record.offset + 1
                 arrived.add(place)
-                ended.discard(place)
+                ended.pop(place, None)
                 continue
             if error.code() == _END_OF_PARTITION:
                 place = TopicPartition(names[message.topic()], message.partition() or 0)
-                ended.add(place)
+                ended[place] = self._end(place, message)
                 arrived.add(place)
             else:
                 self._take_error(message, error)
         for place in arrived:
+            self._doubts.settled(place)
             stalls.arrived(self._in_kafka(place), self._waited_s)
             if place not in ended:
                 stalls.expect(self._in_kafka(place), self._waited_s)
         if self._broken is not None and not records:
             raise self._broken
-        return PolledBatch(records, frozenset(ended))
+        return PolledBatch(records, ended)
+
+    def _end(self, place: TopicPartition, message: Message) -> PartitionEnd:
+        """The end that a message reports. The client keeps the high watermark of the last fetch for each partition."""
+        offset = message.offset() or 0
+        marks = self._consumer.current.get_watermark_offsets(KafkaPosition(*self._in_kafka(place)), cached=True)
+        return PartitionEnd(offset, max(offset, marks[1]))
 
     def _reassign(self) -> None:
         """Assign the positions again; of each partition the next record or the end is expected."""
@@ -196,11 +213,30 @@ class KafkaLogReader:
     def _take_error(self, message: Message, error: KafkaError) -> None:
         place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
         broken = reading_error(error, place, self._access)
+        if is_out_of_range(error) and self._may_be_outdated(message, error):
+            self._logger.warning("a broker does not have an offset, asking again", place=place, error=in_words(error))
+            return
         if broken is None and not is_denied(error):
             self._logger.warning("Kafka read error", place=place, error=in_words(error))
         elif broken is not None and self._broken is None:
             self._broken = broken
             self._consumer.halt()
+
+    def _may_be_outdated(self, message: Message, error: KafkaError) -> bool:
+        """Whether a broker that lacks an offset may be one that leads the partition no longer, so that another has it.
+
+        Not if the records before that offset were deleted, and not for ever.
+        """
+        place = TopicPartition(self._names[message.topic()], message.partition() or 0)
+        if not self._doubts.may_go_on(place, error, self._waited_s):
+            return False
+        # An answer: the client does not stall.
+        self._consumer.stalls.arrived(self._in_kafka(place), self._waited_s)
+        try:
+            starts = self._queries.start_offsets(place.topic, only_answering=True)
+        except LogUnavailableError:
+            return True
+        return self._positions[place] >= starts.get(place, 0)
 
 
 def _new_consumer(cluster: ClusterConfig, kafka: KafkaConfig, listener: LogListener) -> Consumer:

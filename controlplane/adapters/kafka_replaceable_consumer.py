@@ -49,6 +49,10 @@ class ReplaceableConsumer(ReplaceableClient[Consumer]):
         """Replace a consumer without an assignment that did not answer a request in time."""
         self._try_replace(asked, cause)
 
+    def replace(self, cause: KafkaError) -> None:
+        """Put a consumer without metadata and without an assignment in the place of the present one, if possible."""
+        self._try_replace(self.current, cause)
+
     def serve_idle(self) -> None:
         """Run the callbacks of a consumer that is not polled for records; its reports accumulate until then."""
         if self._is_halted or not self.is_assigned:

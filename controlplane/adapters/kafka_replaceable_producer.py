@@ -18,6 +18,7 @@ from controlplane.adapters.kafka_log_listener import LogListener
 from controlplane.adapters.kafka_probe import ANY_PARTITION, Place, Probe
 from controlplane.adapters.kafka_replaceable_client import ReplaceableClient
 from controlplane.adapters.kafka_stall_detector import LONGEST_STALL_LIMIT_S, StallDetector
+from controlplane.ports.callbacks import CallbackGuard
 
 _CLOSING_DRAIN_S = 1.0
 _SERVE_STEP_S = 0.05
@@ -58,6 +59,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         self._now_s = now_s
         # Counted here, because librdkafka's own counts include its log lines and errors.
         self._unreported = 0
+        self._callbacks = CallbackGuard()
         self._retired: list[Producer] = []
         self._retired_for: KafkaError | None = None
         self._given_up_at_s: dict[Place, float] = {}
@@ -107,13 +109,23 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         return retired_for if retired_for is not None and is_purged(error) else error
 
     def serve(self, timeout_s: float) -> None:
-        """Run the callbacks that are due, after waiting for one until the timeout; then check the producer."""
+        """Run the callbacks that are due, after waiting for one until the timeout; then check the producer.
+
+        Raises:
+            RuntimeError: called in a report.
+        """
+        self._callbacks.refuse_in_callback()
         self._serve_retired()
         self._serve(self._current, timeout_s)
         self._check_unacknowledged()
 
     def drain(self, timeout_s: float) -> int:
-        """Serve until each record is reported or the time is over; return how many are not reported yet."""
+        """Serve until each record is reported or the time is over; return how many are not reported yet.
+
+        Raises:
+            RuntimeError: called in a report.
+        """
+        self._callbacks.refuse_in_callback()
         self._drain(timeout_s)
         self._check_unacknowledged()
         return self.unreported
@@ -141,7 +153,8 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         def reported(error: KafkaError | None, message: Message) -> None:
             try:
                 self._note(name, message.partition(), error, produced_at_s)
-                report(error, message)
+                with self._callbacks.callback():
+                    report(error, message)
             finally:
                 with self._lock:
                     self._unreported -= 1

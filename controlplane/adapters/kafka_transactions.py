@@ -33,12 +33,14 @@ from controlplane.adapters.kafka_errors import (
 )
 from controlplane.adapters.kafka_log_listener import LogListener
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.errors import InvariantViolationError
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import FencedError, InvariantViolationError, LogUnavailableError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 
 _ROLE = "decisions"
 _SOCKET_MARGIN_MS = 500
 _POLL_S = 0.005
+_FLUSH_S = 0.5
 
 
 class _State(Enum):
@@ -50,19 +52,31 @@ class _State(Enum):
     ABORT_UNKNOWN = "abort_unknown"
 
 
-class _Refusals:
-    """Keeps the first record that was given up: the reason why a transaction cannot be committed.
+class _Reports:
+    """Keeps what the producer reports of the records of the present transaction.
 
     A separate object, because a producer that referred to its writer would not be freed when the writer drops it.
+
+    Attributes:
+        refused: the first record that was given up: the reason why the transaction cannot be committed.
+        offsets: the offset of the last acknowledged record, by the topic's full name and the partition.
     """
 
     def __init__(self) -> None:
-        self.first: tuple[KafkaError, str] | None = None
+        self.refused: tuple[KafkaError, str] | None = None
+        self.offsets: dict[tuple[str, int], int] = {}
+
+    def begin(self) -> None:
+        """Forget the former transaction."""
+        self.refused = None
+        self.offsets.clear()
 
     def on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        """Take the delivery report of a record; the producer calls this for failed records only."""
-        if error is not None and self.first is None:
-            self.first = (error, f"{message.topic()}[{message.partition()}]")
+        """Take the delivery report of a record."""
+        if error is None:
+            self.offsets[message.topic(), message.partition()] = message.offset()  # type: ignore[index, assignment] # a record has a place
+        elif self.refused is None:
+            self.refused = (error, f"{message.topic()}[{message.partition()}]")
 
 
 class KafkaTransactionalWriter:
@@ -96,9 +110,14 @@ class KafkaTransactionalWriter:
         self._open_timeout_s = open_timeout_ms / 1_000
         self._state = _State.CLOSED
         self._producer: Producer | None = None
-        self._refusals = _Refusals()
+        self._reports = _Reports()
         self._written_to = ""
         self._logger = structlog.get_logger().bind(cluster=cluster.name)
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """See :meth:`controlplane.ports.TransactionalWriter.transaction_timeout_ms`."""
+        return self._transaction_timeout_ms
 
     def open(self) -> None:
         """See :meth:`controlplane.ports.TransactionalWriter.open`; makes a new producer each time.
@@ -108,7 +127,7 @@ class KafkaTransactionalWriter:
         """
         self.close()
         listener = LogListener(_ROLE, self._cluster.name)
-        self._refusals = _Refusals()
+        self._reports = _Reports()
         producer = self._new_producer(listener)
         deadline = time.monotonic() + self._open_timeout_s
         while True:
@@ -137,20 +156,79 @@ class KafkaTransactionalWriter:
         if not records:
             raise InvariantViolationError("a commit needs at least one record")
         producer = self._producer_in(_State.READY)
-        self._refusals.first = None
+        try:
+            refused = self._append(producer, records)
+        except KafkaException as exception:
+            return self._finished(error_of(exception))
+        return self._end(producer, self._commit_timeout_s) if refused is None else self._abort(producer, refused)
+
+    def write_barrier(self, records: Sequence[OutgoingRecord]) -> dict[TopicPartition, int]:
+        """See :meth:`controlplane.ports.TransactionalWriter.write_barrier`.
+
+        Waits for the acknowledgements for as long as a transaction may stay open: a broker that has just died holds
+        them back until Kafka has given it up.
+
+        Raises:
+            InvariantViolationError: the writer is not open, or the last commit is unresolved.
+            ConfigurationError, PrerequisiteError: see :meth:`commit`.
+        """
+        producer = self._producer_in(_State.READY)
+        try:
+            refused = self._append(producer, records)
+        except KafkaException as exception:
+            self._finished(error_of(exception))
+            raise FencedError(f"a barrier was refused: {in_words(error_of(exception))}") from exception
+        waiting = 0
+        try:
+            if refused is None:
+                waiting, refused = self._acknowledged(producer)
+        except (KafkaException, SystemError):
+            # The client raises its fatal errors here, and may call for a further report meanwhile, which Python takes
+            # for a defect. The end of the transaction says what the error is.
+            refused = KafkaError(KafkaError._FATAL)  # noqa: SLF001 - librdkafka's own code
+        if refused is None and self._reports.refused is not None:
+            refused = self._reports.refused[0]
+        names = {self._cluster.topic(record.topic): record.topic for record in records}
+        offsets = {TopicPartition(names[name], number): at for (name, number), at in self._reports.offsets.items()}
+        outcome = CommitOutcome.UNKNOWN if waiting and refused is None else self._abort(producer, refused)
+        if outcome is CommitOutcome.FENCED:
+            raise FencedError("another writer opened before this one had written a barrier")
+        if outcome is CommitOutcome.UNKNOWN or refused is not None:
+            self.close()
+            raise LogUnavailableError(f"a barrier was not acknowledged in {self._written_to}")
+        return offsets
+
+    def _acknowledged(self, producer: Producer) -> tuple[int, KafkaError | None]:
+        """Wait until the transaction's records are acknowledged; return how many are not, and why it cannot go on.
+
+        Raises:
+            KafkaException: a fatal error.
+        """
+        deadline = time.monotonic() + self._transaction_timeout_ms / 1_000
+        while True:
+            waiting = producer.flush(max(min(deadline - time.monotonic(), _FLUSH_S), 0))
+            is_done = waiting == 0 and self._reports.refused is None
+            cause = None if is_done else _cause_of_abort(producer)
+            if waiting == 0 or cause is not None or time.monotonic() >= deadline:
+                return waiting, cause
+
+    def _append(self, producer: Producer, records: Sequence[OutgoingRecord]) -> KafkaError | None:
+        """Begin a transaction and queue its records; return the error if a record was not accepted.
+
+        Raises:
+            KafkaException: no transaction can be begun.
+        """
+        self._reports.begin()
         topics = dict.fromkeys(self._cluster.topic(record.topic) for record in records)
         self._written_to = f"topic {' or '.join(topics)}"
         # After this time the broker would have aborted the transaction anyway.
         deadline = time.monotonic() + self._transaction_timeout_ms / 1_000
-        try:
-            producer.begin_transaction()
-        except KafkaException as exception:
-            return self._finished(error_of(exception))
+        producer.begin_transaction()
         for record in records:
             refused = self._produce(producer, record, deadline)
             if refused is not None:
-                return self._abort(producer, refused)
-        return self._end(producer, self._commit_timeout_s)
+                return refused
+        return None
 
     def resolve(self, timeout_ms: int) -> CommitOutcome:
         """See :meth:`controlplane.ports.TransactionalWriter.resolve`: requests the same end of the transaction again.
@@ -189,7 +267,7 @@ class KafkaTransactionalWriter:
                 producer.poll(_POLL_S)
             except KafkaException as exception:
                 error = error_of(exception)
-                self._refusals.first = self._refusals.first or (error, f"{name}, key {record.key!r}")
+                self._reports.refused = self._reports.refused or (error, f"{name}, key {record.key!r}")
                 return error
 
     def _end(self, producer: Producer, timeout_s: float) -> CommitOutcome:
@@ -236,7 +314,7 @@ class KafkaTransactionalWriter:
         return outcome
 
     def _raise_refusal(self) -> None:
-        refusal = None if self._refusals.first is None else refusal_error(*self._refusals.first, self._access)
+        refusal = None if self._reports.refused is None else refusal_error(*self._reports.refused, self._access)
         if refusal is not None:
             raise refusal
 
@@ -258,7 +336,21 @@ class KafkaTransactionalWriter:
             "topic.metadata.propagation.max.ms": self._transaction_timeout_ms // 4,
             # The commit flushes at once in any case; this lets large transactions fill their batches.
             "linger.ms": 5,
-            "delivery.report.only.error": True,
-            "on_delivery": self._refusals.on_delivery,
+            "on_delivery": self._reports.on_delivery,
         }
         return new_client(Producer, client_settings(self._cluster, self._kafka, listener, _ROLE, own))
+
+
+def _cause_of_abort(producer: Producer) -> KafkaError | None:
+    """Why the open transaction can only be aborted; None if it can go on.
+
+    librdkafka drops the queued records of such a transaction, and tells their reports only that they were dropped. It
+    says why in its answer to every call that is not an abort. The call here is refused in any case, because a
+    transaction is open.
+    """
+    try:
+        producer.begin_transaction()
+    except KafkaException as exception:
+        error = error_of(exception)
+        return error if error.txn_requires_abort() else None
+    return None

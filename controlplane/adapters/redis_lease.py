@@ -7,7 +7,8 @@ from controlplane.adapters import redis_scripts
 from controlplane.adapters.redis_connection import RedisConnection, RedisScript
 from controlplane.config import ClusterConfig
 from controlplane.core.election.contenders import Contenders, Contending, Outranking, Presence
-from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
+from controlplane.core.log.log_mark import LogMark
+from controlplane.core.values.identifiers import ControllerId, ProcessId, Seq, Term
 from controlplane.ports import (
     AcquireOutcome,
     LeaseGranted,
@@ -45,6 +46,9 @@ class RedisLeaseStore:
         self._renew = self._redis.script(redis_scripts.RENEW)
         self._release = self._redis.script(redis_scripts.RELEASE)
         self._read = self._redis.script(redis_scripts.READ)
+        self._write_mark = self._redis.script(redis_scripts.WRITE_MARK)
+        self._write_acknowledged = self._redis.script(redis_scripts.WRITE_ACKNOWLEDGED)
+        self._read_acknowledged = self._redis.script(redis_scripts.READ_ACKNOWLEDGED)
         self._contenders = self._redis.script(redis_scripts.CONTENDERS)
 
     def acquire(
@@ -92,6 +96,27 @@ class RedisLeaseStore:
         key = self._cluster.log_id_key
         with self._redis.errors_translated(key):
             self._redis.client.set(key, log_id)
+
+    def read_mark(self) -> LogMark | None:
+        """See :meth:`controlplane.ports.LeaseStore.read_mark`."""
+        key = self._cluster.log_mark_key
+        with self._redis.errors_translated(key):
+            found = cast("list[str | None]", self._redis.client.hmget(key, ["log_id", "term", "seq"]))
+        log_id, term, seq = (value or "" for value in found)
+        return LogMark(log_id, Term(int(term)), Seq(int(seq))) if log_id else None
+
+    def write_mark(self, mark: LogMark) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_mark`."""
+        self._write_mark([self._cluster.log_mark_key], mark.log_id, mark.term, mark.seq)
+
+    def write_acknowledged(self, owner: ControllerId, age_ms: int) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_acknowledged`."""
+        self._write_acknowledged([self._cluster.acknowledged_key], owner, age_ms)
+
+    def read_acknowledged(self, owner: ControllerId) -> int | None:
+        """See :meth:`controlplane.ports.LeaseStore.read_acknowledged`."""
+        answer = cast("_Answer", self._read_acknowledged([self._cluster.acknowledged_key], owner))
+        return int(answer[0]) if answer else None
 
     def close(self) -> None:
         """Close the connection."""

@@ -135,6 +135,36 @@ return held()
 )
 """No ARGV. Returns ``held, owner, process, term, remaining_ms`` or ``missing``."""
 
+WRITE_MARK = """
+local stored = redis.call('HMGET', KEYS[1], 'log_id', 'seq')
+if stored[1] == ARGV[1] and tonumber(stored[2] or '0') >= tonumber(ARGV[3]) then return {'kept'} end
+redis.call('HSET', KEYS[1], 'log_id', ARGV[1], 'term', ARGV[2], 'seq', ARGV[3])
+return {'written'}
+"""
+"""KEYS: the mark's hash alone. ARGV: log id, term, seq. Returns ``written``, or ``kept`` if a later one is stored."""
+
+WRITE_ACKNOWLEDGED = """
+local time = redis.call('TIME')
+local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local at_ms = now_ms - tonumber(ARGV[2])
+local stored_ms = tonumber(redis.call('HMGET', KEYS[1], 'at_ms')[1] or '0')
+if stored_ms > at_ms and stored_ms <= now_ms then return {'kept'} end
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'at_ms', string.format('%d', at_ms))
+return {'written'}
+"""
+"""KEYS: the hash alone. ARGV: owner, age in ms. Returns ``written`` or ``kept``. A time ahead is replaced: the clock of
+the server was set back since it was stored."""
+
+READ_ACKNOWLEDGED = """
+local time = redis.call('TIME')
+local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local stored = redis.call('HMGET', KEYS[1], 'owner', 'at_ms')
+local age_ms = now_ms - tonumber(stored[2] or '0')
+if not stored[1] or stored[1] == ARGV[1] or age_ms < 0 then return {} end
+return {string.format('%d', age_ms)}
+"""
+"""KEYS: the hash alone. ARGV: owner. Returns the age in ms, or nothing."""
+
 CONTENDERS = (
     _NOW
     + """

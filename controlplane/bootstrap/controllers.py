@@ -7,8 +7,10 @@ from contextlib import ExitStack, closing
 
 import structlog
 
-from controlplane.adapters.kafka_admin import verify_topics
+from controlplane.adapters.kafka_admin import transaction_timeout_ms, verify_topics
+from controlplane.adapters.kafka_admin_client import KafkaAdmin
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
+from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.adapters.redis_lock import RedisLockStore
 from controlplane.adapters.system_clock import SystemClock
@@ -29,21 +31,25 @@ from controlplane.ports import (
     LogReader,
     Signal,
     Threads,
+    TopicInspector,
     TransactionalWriter,
 )
 from controlplane.service.components import ControllerComponents
 from controlplane.service.controller import Controller
 from controlplane.service.dead_letters import DeadLetterWriter
+from controlplane.service.deafness import InputEnds
 from controlplane.service.follower import LogFollower
 from controlplane.service.input_reader import InputReader
 from controlplane.service.lease_keeper import LeaseKeeper
+from controlplane.service.lease_notes import LeaseNotes
 from controlplane.service.lease_profiles import AnyProfile, OwnLease, SofaLease
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.promise_watch import PromiseWatch
 from controlplane.service.snapshots import SnapshotKeeper
 from controlplane.service.ticker import Ticker
 
-TRANSACTION_TIMEOUT_MS = 5_000
-"""The longest time for which a crashed leader's open transaction holds readers back."""
+LETTER_TIMEOUT_MS = 5_000
+"""Time limit for writing a dead letter, after which it is sent again."""
 SNAPSHOT_TIMEOUT_MS = 30_000
 """Time limit for writing a part of a snapshot; long, because no decision waits for it."""
 
@@ -65,11 +71,13 @@ def run_controller(config: ControllerConfig, policy: ClusterPolicy, slot_policie
     structlog.contextvars.bind_contextvars(
         cluster=config.cluster.name, controller=config.controller_id, process=process
     )
-    verify_topics(config.kafka.bootstrap_servers, config.cluster.name, topic_specs(), config.kafka.security)
+    kafka = config.kafka
+    verify_topics(kafka.bootstrap_servers, config.cluster.name, topic_specs(), kafka.security)
+    timeout_of_transactions_ms = transaction_timeout_ms(kafka.bootstrap_servers, config.cluster.name, kafka.security)
     lock, timeout_ms = config.sofa_lease, config.lease.store_timeout_ms
     with ExitStack() as stack:
         tick_writer = stack.enter_context(closing(_event_writer(config, config.lease.duration_ms)))
-        letter_writer = stack.enter_context(closing(_event_writer(config, TRANSACTION_TIMEOUT_MS)))
+        letter_writer = stack.enter_context(closing(_event_writer(config, LETTER_TIMEOUT_MS)))
         snapshot_writer = stack.enter_context(closing(_event_writer(config, SNAPSHOT_TIMEOUT_MS)))
         stores = [
             stack.enter_context(closing(RedisLeaseStore(config.cluster, config.redis_url, timeout_ms, process)))
@@ -89,7 +97,10 @@ def run_controller(config: ControllerConfig, policy: ClusterPolicy, slot_policie
             lease_stores=(stores[0], stores[1]),
             lock_store=lock_store,
             open_reader=lambda: KafkaLogReader(config.cluster, config.kafka),
-            open_transactions=lambda: KafkaTransactionalWriter(config.cluster, config.kafka, TRANSACTION_TIMEOUT_MS),
+            open_transactions=lambda: KafkaTransactionalWriter(config.cluster, kafka, timeout_of_transactions_ms),
+            open_inspector=lambda: KafkaTopicInspector(
+                KafkaAdmin(config.cluster.name, kafka.bootstrap_servers, kafka.security)
+            ),
             event_writers=(tick_writer, letter_writer, snapshot_writer),
         )
         controller.run(stop)
@@ -107,6 +118,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
     lock_store: LockStore | None = None,
     open_reader: Callable[[], LogReader],
     open_transactions: Callable[[], TransactionalWriter],
+    open_inspector: Callable[[], TopicInspector],
     event_writers: tuple[EventWriter, EventWriter, EventWriter],
     random_source: random.Random | None = None,
 ) -> Controller:
@@ -123,22 +135,17 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         lock_store: the store of the lock, for ``config.sofa_lease``.
         open_reader: makes a reader of the log.
         open_transactions: makes a writer under the cluster's transactional id.
+        open_inspector: connects to what describes Kafka's topics.
         event_writers: one for ticks, one for dead letters, one for snapshots.
         random_source: for the backoff after a failure and the id of a new log; seeded by the system if not given.
     """
     random_source = random_source or random.Random()  # noqa: S311 - spreads waits and names logs, no secret
     ticker = Ticker(event_writers[0], clock, threads, config.controller_id, config.tick_interval_ms)
     machine = ControllerMachine(config.lease.duration_ms)
-    keeper = None
-    if not config.follow_only:
-        keeper = LeaseKeeper(
-            _lease_profile(config, clock, lease_stores[0], lock_store, machine),
-            clock,
-            threads,
-            metrics=metrics,
-            store_timeout_ms=config.lease.store_timeout_ms,
-            rest_ms=config.lease.duration_ms,
-        )
+    profile = None if config.follow_only else _lease_profile(config, clock, lease_stores[0], lock_store, machine)
+    notes = LeaseNotes(lease_stores[0], clock, config.controller_id, ticker.since_acknowledged_ms)
+    keeper = None if profile is None else _lease_keeper(config, clock, threads, profile, metrics, notes)
+    dead_letters = DeadLetterWriter(event_writers[1], config.controller_id, metrics)
     components = ControllerComponents(
         config=config,
         first_policy=policy,
@@ -149,12 +156,35 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         open_reader=open_reader,
         open_transactions=open_transactions,
         follower=LogFollower(open_reader, clock, metrics.foreign_records.labels(DECISIONS).inc),
-        input_reader=InputReader(open_reader, clock, metrics, framing_with(config.kafka.schema_ids)),
-        dead_letters=DeadLetterWriter(event_writers[1], config.controller_id, metrics),
+        input_reader=InputReader(
+            open_reader, clock, metrics, framing_with(config.kafka.schema_ids), lambda: dead_letters.unwritten
+        ),
+        dead_letters=dead_letters,
         snapshots=SnapshotKeeper(event_writers[2], open_reader, clock, threads, config.snapshots, metrics),
         new_log_id=lambda: f"{random_source.getrandbits(128):032x}",
     )
-    return Controller(components, machine, keeper, ticker, random_source)
+    ends = InputEnds(open_reader, threads)
+    watch = PromiseWatch(open_inspector, config.cluster.name, topic_specs(), threads, metrics)
+    return Controller(components, machine, keeper, ticker, ends, promise_watch=watch, random_source=random_source)
+
+
+def _lease_keeper(
+    config: ControllerConfig,
+    clock: Clock,
+    threads: Threads,
+    profile: AnyProfile,
+    metrics: ControllerMetrics,
+    notes: LeaseNotes,
+) -> LeaseKeeper:
+    return LeaseKeeper(
+        profile,
+        clock,
+        threads,
+        metrics=metrics,
+        store_timeout_ms=config.lease.store_timeout_ms,
+        rest_ms=config.lease.duration_ms,
+        notes=notes,
+    )
 
 
 def _lease_profile(

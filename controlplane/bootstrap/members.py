@@ -17,6 +17,8 @@ from controlplane.core.values.addresses import Address
 from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent, NodeCallbacks, NodeLoad
 from controlplane.node.description import NodeDescription
+from controlplane.node.load_thread import LoadReports
+from controlplane.node.two_writers import TwoWriters
 from controlplane.routing import RoutingClient
 
 _PLACE: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]+)\]|(?P<host>[^:\[\]\s]+)):(?P<port>[0-9]{1,5})")
@@ -66,16 +68,19 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
     # Before the clients are opened, because an invalid description must not leave connections behind.
     node = describe_node(node_id, addresses, role, zone, weight=weight, capacity=capacity, version=version)
+    load_reports = None
+    if load_source is not None:
+        # A load report that waits for a broker must not hold back heartbeats, so it has connections of its own.
+        load_reports = LoadReports(load_source, KafkaEventWriter(config, kafka), load_interval_ms)
     return NodeAgent(
-        writer=KafkaEventWriter(config, kafka),
+        writer=TwoWriters(KafkaEventWriter(config, kafka), KafkaEventWriter(config, kafka)),
         reader=KafkaLogReader(config, kafka),
         clock=SystemClock(),
         threads=SystemThreads(),
         node=node,
         cluster=cluster,
         callbacks=callbacks,
-        load_source=load_source,
-        load_interval_ms=load_interval_ms,
+        load_reports=load_reports,
         settings=settings,
         registry=registry,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from controlplane.codec.kafka_promises import INTERNAL_TOPICS
 from controlplane.codec.toml_document import (
     Table,
     names_in,
@@ -56,7 +57,7 @@ class Right:
 
     Attributes:
         kind: the kind of the resource.
-        name: its name without the cluster's prefix.
+        name: its name without the cluster's prefix, which Kafka's own topics do not have.
         operation: the operation that is allowed.
         why: what does not work without the right.
     """
@@ -68,7 +69,7 @@ class Right:
 
     def full_name(self, cluster: str) -> str:
         """The name of the resource in Kafka."""
-        return topic_name(cluster, self.name)
+        return self.name if self.name in INTERNAL_TOPICS else topic_name(cluster, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 Each error names the field, the value and the expected value; the reasons are listed in ``docs/reference/schemas.md``.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import accumulate
 from math import isfinite
 from typing import Any, Final
 
@@ -14,8 +16,9 @@ from controlplane.core.intents.intent import Intent
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.standing_orders import MAX_WEIGHT
-from controlplane.core.slots.reports import SlotLoad, SlotStatus
+from controlplane.core.slots.reports import SlotGroup, SlotLoad, SlotStatus
 from controlplane.core.values.addresses import Address
+from controlplane.core.values.identifiers import SlotId
 from controlplane.errors import InvalidInputError
 
 MAX_INCARNATION: Final = (1 << 53) - 1
@@ -24,6 +27,7 @@ MAX_INCARNATION: Final = (1 << 53) - 1
 _UNKNOWN_USAGE: Final = (-1.0, -1.0)
 
 REASONS: Final[dict[str, str]] = {
+    "not_append_time": "The topic keeps the sender's time and not the broker's: its timestamp type is CreateTime.",
     "missing_value": "The record has a key but no value.",
     "record_too_large": "Key and value together exceed 256 KiB.",
     "not_avro_framed": "The value begins neither like Avro's single-object encoding nor like Confluent's framing.",
@@ -46,6 +50,7 @@ REASONS: Final[dict[str, str]] = {
     "duplicate_bundle_status": "A bundle is reported twice in one heartbeat.",
     "duplicate_slot_load": "A slot is reported twice in one load report.",
     "duplicate_bundle_load": "A bundle is reported twice in one load report.",
+    "invalid_slot_runs": "The runs of a group of slots are not pairs of counts: left out, then in the group.",
     "invalid_incarnation": "The incarnation is not between 1 and 2^53 - 1.",
     "invalid_weight": "The weight is not between 1 and 1,000,000.",
     "invalid_port": "The port is not between 1 and 65,535.",
@@ -75,11 +80,18 @@ def check_key(payload: InputPayload, key: bytes | None) -> None:
     Raises:
         InvalidInputError: ``key_mismatch``.
     """
-    if isinstance(payload, Tick):
-        return
-    name, expected = ("intent_id", payload.intent_id) if isinstance(payload, Intent) else ("node_id", payload.node_id)
-    if key != expected.encode():
-        raise InvalidInputError("key_mismatch", f"the key is {key!r:.80}, {name} is {expected!r:.80}")
+    if not isinstance(payload, Tick) and key != (expected := key_of(payload)):
+        name = "intent_id" if isinstance(payload, Intent) else "node_id"
+        raise InvalidInputError("key_mismatch", f"the key is {key!r:.80}, {name} is {expected.decode()!r:.80}")
+
+
+def key_of(payload: InputPayload) -> bytes:
+    """The key under which a payload is written: the id in it."""
+    match payload:
+        case Tick(controller_id=identifier) | Intent(intent_id=identifier):
+            return identifier.encode()
+        case _:
+            return payload.node_id.encode()
 
 
 def _check_heartbeat(heartbeat: Heartbeat) -> None:
@@ -97,15 +109,47 @@ def _check_heartbeat(heartbeat: Heartbeat) -> None:
             if slot.leader_epoch < 0 or slot.last_sync_ms < 0:
                 _not_negative(slot, "leader_epoch", "last_sync_ms")
         _unique("duplicate_slot_status", "slot", (slot.slot_id for slot in heartbeat.slot_statuses))
+    if heartbeat.slot_groups:
+        _check_groups(heartbeat.slot_groups, slot_count, {slot.slot_id for slot in heartbeat.slot_statuses})
     if heartbeat.bundle_statuses:
         for bundle in heartbeat.bundle_statuses:
             _check_bundle(bundle)
         _unique("duplicate_bundle_status", "bundle", (bundle.bundle_id for bundle in heartbeat.bundle_statuses))
 
 
+def _check_groups(groups: Sequence[SlotGroup], slot_count: int, reported: AbstractSet[SlotId]) -> None:
+    """Check the groups of a heartbeat. The cost is that of the numbers in them, and not of the slots."""
+    for group in groups:
+        runs = group.runs
+        if group.last_sync_ms < 0:
+            _not_negative(group, "last_sync_ms")
+        if not runs or len(runs) % 2 or runs[0] < 0 or min(runs[1:]) < 1:
+            detail = (
+                f"the runs are {list(runs)!r:.80}: an even number of counts, the first 0 or more, the others 1 or more"
+            )
+            raise InvalidInputError("invalid_slot_runs", detail)
+        if sum(runs) > slot_count:
+            detail = f"the last slot of a group is {sum(runs) - 1}, expected 0 to {slot_count - 1}"
+            raise InvalidInputError("slot_out_of_range", detail)
+    if len(groups) > 1 or reported:
+        _check_disjoint(groups, reported)
+
+
+def _check_disjoint(groups: Iterable[SlotGroup], reported: AbstractSet[SlotId]) -> None:
+    spans = [(slot_id, slot_id + 1) for slot_id in reported]
+    for group in groups:
+        ends = accumulate(group.runs)
+        spans += zip(ends, ends, strict=False)
+    last_end = 0
+    for begin, end in sorted(spans):
+        if begin < last_end:
+            raise InvalidInputError("duplicate_slot_status", f"slot {begin} is reported twice")
+        last_end = end
+
+
 def _check_tick(tick: Tick) -> None:
     _not_empty("empty_controller_id", tick, "controller_id")
-    _not_negative(tick, "sent_at_ms")
+    _not_negative(tick, "sent_at_ms", "seq", "table_epoch")
 
 
 def _check_load_report(report: LoadReport) -> None:

@@ -5,8 +5,8 @@ writing, so that the core receives possible values only. A refused record become
 """
 
 import functools
-from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import (
@@ -17,15 +17,19 @@ from controlplane.codec.framing import (
     default_framing,
     read_body,
 )
-from controlplane.codec.input_checks import check_key, check_payload
+from controlplane.codec.input_checks import check_key, check_payload, key_of
+from controlplane.codec.needed_level import needed_level
 from controlplane.config import HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.bundles.reports import LoadReport
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.reports import SlotGroup, SlotSettings
+from controlplane.core.values.events import FIRST_LEVEL
 from controlplane.core.values.identifiers import Coordinates, Epoch
 from controlplane.core.values.inputs import InputRecord
+from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import InvalidInputError
 
 MAX_RECORD_BYTES: Final = 256 * 1024
@@ -59,6 +63,11 @@ class RawInput(Protocol):
         ...
 
     @property
+    def is_append_time(self) -> bool:
+        """Whether that time is the broker's, and not the sender's."""
+        ...
+
+    @property
     def key(self) -> bytes | None:
         """Its key."""
         ...
@@ -83,6 +92,11 @@ def decode_input(topic: str, raw: RawInput, framing: Framing | None = None) -> I
     """
     value = raw.value
     key = raw.key
+    if not raw.is_append_time:
+        raise InvalidInputError(
+            "not_append_time",
+            "the topic keeps the time at which a record was created: set message.timestamp.type to LogAppendTime",
+        )
     if value is None:
         raise InvalidInputError("missing_value", "the record has no value: input topics have no tombstones")
     if len(value) + len(key or b"") > MAX_RECORD_BYTES:
@@ -96,18 +110,62 @@ def decode_input(topic: str, raw: RawInput, framing: Framing | None = None) -> I
 
 
 def encode_input(payload: InputPayload) -> bytes:
-    """Check a payload and return its framed bytes.
+    """Check a payload and return its framed bytes, in the oldest version of its schema that can hold it.
+
+    A node that uses nothing of a later feature level is therefore understood by controllers that do not support it.
 
     Raises:
         InvalidInputError: the payload would be refused by every reader.
     """
+    least_bytes = _least_bytes(payload)
+    if least_bytes > MAX_RECORD_BYTES:
+        detail = f"{type(payload).__name__} takes more than {least_bytes} bytes, at most {MAX_RECORD_BYTES}"
+        raise InvalidInputError("record_too_large", detail)
     check_payload(payload)
-    encoded = default_framing().encode(type(payload).__name__, to_datum(payload))
-    if len(encoded) > MAX_RECORD_BYTES:
+    datum, version = to_datum(payload), None
+    later = _LATER_IN_TUPLES.get(type(payload), {})
+    if needed_level(payload) == FIRST_LEVEL and all(datum[name] == default for name, default in later.items()):
+        datum = {name: item for name, item in datum.items() if name not in later}
+        version = _FIRST_VERSION
+    encoded = default_framing().encode(type(payload).__name__, datum, version)
+    size_bytes = len(encoded) + len(key_of(payload))
+    if size_bytes > MAX_RECORD_BYTES:
         raise InvalidInputError(
-            "record_too_large", f"{type(payload).__name__} takes {len(encoded)} bytes, at most {MAX_RECORD_BYTES}"
+            "record_too_large", f"{type(payload).__name__} takes {size_bytes} bytes, at most {MAX_RECORD_BYTES}"
         )
     return encoded
+
+
+def _least_bytes(payload: InputPayload) -> int:
+    """A bound from below of a record's size: that of its lists, each number of them in its shortest form.
+
+    To write a record of 100,000 bundles takes a second, in which a node could send nothing else. To count takes 10 ms.
+    """
+    match payload:
+        case Heartbeat(slot_statuses=slots, bundle_statuses=bundles):
+            return len(slots) * _STATUS_BYTES + sum(len(bundle.bundle_id) for bundle in bundles)
+        case LoadReport(slots=slots, bundles=bundles):
+            return len(slots) * _SLOT_LOAD_BYTES + sum(_BUNDLE_LOAD_BYTES + len(bundle.bundle_id) for bundle in bundles)
+        case _:
+            return 0
+
+
+_STATUS_BYTES: Final = 5
+"""Five fields of at least a byte."""
+_SLOT_LOAD_BYTES: Final = 18
+"""Two floating-point numbers of 8 bytes, and two integers."""
+_BUNDLE_LOAD_BYTES: Final = 36
+"""Four floating-point numbers of 8 bytes, and four integers."""
+
+_FIRST_VERSION: Final = 1
+_LATER_IN_TUPLES: Final[Mapping[type, Mapping[str, object]]] = {
+    Heartbeat: {"slot_groups": [], "process_id": ""},
+    Tick: {"seq": 0, "table_epoch": 0},
+}
+"""The fields that version 2 added to records that are named tuples, with their defaults in Avro.
+
+Dataclasses mark theirs themselves (:func:`controlplane.core.values.canonical.later`).
+"""
 
 
 _Build: TypeAlias = Callable[[Datum], InputPayload]
@@ -164,12 +222,18 @@ def _builder(kind: type[InputPayload]) -> _Build:
 
 
 _ROLES: Final = {role.value: role for role in NodeRole}
+_STATUSES: Final = {status.value: status for status in ReplicaStatus}
 
 
 def _heartbeat(datum: Datum) -> Heartbeat:
     """Like ``from_datum``, at a third of its cost: most of a leader's input records are heartbeats."""
     role = _ROLES.get(cast("str", datum["role"]))
-    if role is None or datum["slot_settings"] or datum["slot_statuses"] or datum["bundle_statuses"]:
+    if role is None or datum["slot_statuses"] or datum["bundle_statuses"]:
+        return from_datum(Heartbeat, datum)
+    settings = cast("dict[str, Any] | None", datum["slot_settings"])
+    groups = cast("list[dict[str, Any]]", datum["slot_groups"])
+    statuses = [_STATUSES.get(group["status"]) for group in groups]
+    if None in statuses:
         return from_datum(Heartbeat, datum)
     return Heartbeat(
         cast("str", datum["node_id"]),
@@ -177,4 +241,12 @@ def _heartbeat(datum: Datum) -> Heartbeat:
         cast("int", datum["sent_at_ms"]),
         cast("Epoch", datum["table_epoch"]),
         role,
+        None if settings is None else SlotSettings(**settings),
+        slot_groups=tuple(
+            [
+                SlotGroup(cast("ReplicaStatus", status), group["last_sync_ms"], tuple(group["runs"]))
+                for status, group in zip(statuses, groups, strict=True)
+            ]
+        ),
+        process_id=cast("str", datum["process_id"]),
     )

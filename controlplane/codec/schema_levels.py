@@ -19,6 +19,7 @@ SCHEMA_LEVELS: Final[Mapping[SchemaVersion, int]] = MappingProxyType(
     {
         SchemaVersion("Decision", 1): 1,
         SchemaVersion("Decision", 2): 2,
+        SchemaVersion("Decision", 3): 3,
         SchemaVersion("EpochMarker", 1): 1,
         **{
             SchemaVersion(kind.record.__name__, version): level

@@ -4,8 +4,8 @@ Pure functions from text to values and sentences. A *promise* is a setting on wh
 start when it is broken. *Advice* is only reported. The file itself explains its format.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from controlplane.codec.toml_document import (
@@ -105,6 +105,11 @@ class TopicSpec:
         """The number of replicas that have to acknowledge, so that one broker may always be missing."""
         return max(1, min(self.min_insync_replicas, replication - 1))
 
+    def with_advice_on(self, is_settable: Callable[[str], bool]) -> "TopicSpec":
+        """The topic with all promises, and with advice only on the settings that can be set."""
+        kept = (each for each in self.settings if each.rule is not Rule.ADVICE or is_settable(each.name))
+        return replace(self, settings=tuple(kept))
+
     def settings_for(self, brokers: int) -> dict[str, str]:
         """Every setting of a new topic on this many brokers, under Kafka's names."""
         settings = {setting.name: setting.value for setting in self.settings}
@@ -148,8 +153,15 @@ def parse_topics(text: str, source: str) -> tuple[TopicSpec, ...]:
 
 def broken_promises(spec: TopicSpec, actual: ActualTopic) -> tuple[str, ...]:
     """One sentence for each promise that the topic breaks: topic, setting, value, the required value, and why."""
+    return tuple(sentence for _, sentence in broken_settings(spec, actual))
+
+
+def broken_settings(spec: TopicSpec, actual: ActualTopic) -> tuple[tuple[str, str], ...]:
+    """As :func:`broken_promises`, each sentence with the name of its setting."""
     return tuple(
-        _sentence(actual, setting) for setting in _promises(spec, actual) if not setting.keeps(_value(actual, setting))
+        (setting.name, _sentence(actual, setting))
+        for setting in promises_of(spec, actual.replication)
+        if not setting.keeps(_value(actual, setting))
     )
 
 
@@ -160,10 +172,10 @@ def advice_not_followed(spec: TopicSpec, actual: ActualTopic, brokers: int) -> t
         for setting in spec.settings
         if setting.rule is Rule.ADVICE and not setting.keeps(_value(actual, setting))
     ]
-    wanted = spec.replication_for(brokers)
-    if actual.replication < wanted:
+    if actual.replication < spec.replication:
         sentences.append(
-            f"topic {actual.name} has {actual.replication} replicas; {wanted} are advised on {brokers} brokers"
+            f"topic {actual.name} has {actual.replication} replicas; {spec.replication} are advised, and Kafka shows "
+            f"{brokers} broker{'' if brokers == 1 else 's'}"
         )
     if spec.partitions.rule is Rule.AT_LEAST and spec.partitions.keeps(str(actual.partitions)):
         advised = int(spec.partitions.value)
@@ -175,8 +187,9 @@ def advice_not_followed(spec: TopicSpec, actual: ActualTopic, brokers: int) -> t
     return tuple(sentences)
 
 
-def _promises(spec: TopicSpec, actual: ActualTopic) -> tuple[SettingSpec, ...]:
-    needed = spec.min_insync_for(actual.replication)
+def promises_of(spec: TopicSpec, replication: int) -> tuple[SettingSpec, ...]:
+    """The settings that a topic with so many copies has to have."""
+    needed = spec.min_insync_for(replication)
     insync = SettingSpec(
         MIN_INSYNC_REPLICAS,
         str(needed),

@@ -1,4 +1,4 @@
-"""The real Kafka, broker and controller in one JVM, for one machine."""
+"""A server of the real Kafka in a JVM of its own, for one machine."""
 
 import os
 import socket
@@ -9,61 +9,22 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from controlplane.embedded.jars import broker_jars
 from controlplane.embedded.java import Java, find_java
+from controlplane.embedded.kafka_settings import CLIENTS_LISTENER, Listener, Seat, settings_text
 from controlplane.embedded.server import HOST, EmbeddedServer, free_port
 from controlplane.errors import PrerequisiteError
 
+_HEAP_MB = 512
 _START_DEADLINE_S = 60.0
 _STOP_GRACE_S = 10.0
 _FORMAT_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 1.0
 
 _METADATA_API_KEY = 3
+_VERSIONS_API_KEY = 18
 _METADATA_VERSION = 1
-
-BROKER_SETTINGS = """\
-# Written at every start. One process is broker and controller at once.
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@{host}:{controller_port}
-listeners=CONTROLLER://{host}:{controller_port},{listeners}
-advertised.listeners={advertised_listeners}
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocols}
-inter.broker.listener.name=BROKER
-controller.listener.names=CONTROLLER
-log.dirs={log_dir}
-
-# One machine has one copy; 4 partitions, because the usual 50 are slow to load at a start.
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=4
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-share.coordinator.state.topic.num.partitions=4
-
-# Topics exist because `controlplane topics apply` made them, with settings that hold our promises.
-auto.create.topics.enable=false
-group.initial.rebalance.delay.ms=0
-
-# After a crash the broker serves again once its former session has expired: 5 s instead of 13 s.
-broker.session.timeout.ms=2000
-broker.heartbeat.interval.ms=500
-
-# A dead leader's open transaction holds read_committed readers back until its time-out, looked for this often.
-transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
-
-# Small memory and few threads; the cleaner's buffer is 128 MB by default.
-log.cleaner.dedupe.buffer.size=16777216
-num.network.threads=2
-num.io.threads=4
-background.threads=4
-"""
-"""The broker's settings file; ``infra/compose.yaml`` has the same settings for a container."""
 
 _LOGGING = """\
 appender.out.type=Console
@@ -75,32 +36,21 @@ rootLogger.appenderRef.out.ref=out
 """
 
 
-class Listener(NamedTuple):
-    """A listener of the broker.
-
-    Attributes:
-        name: in capitals, as Kafka names listeners.
-        port: the port on which it listens.
-        advertised_port: the port that clients of this listener are told to connect to, for example that of a proxy.
-        protocol: ``PLAINTEXT``, ``SASL_PLAINTEXT``, ``SSL`` or ``SASL_SSL``; its settings are the caller's.
-    """
-
-    name: str
-    port: int
-    advertised_port: int
-    protocol: str = "PLAINTEXT"
-
-
 class EmbeddedKafka(EmbeddedServer):
-    """One broker of the real Kafka, without passwords, on 127.0.0.1.
+    """One server of the real Kafka, without passwords, on 127.0.0.1.
 
-    Its port is chosen once and kept in the data folder, so that clients find it again after a restart.
+    By itself it is a whole cluster of one broker. With a seat it is one server of several: see
+    :class:`~controlplane.embedded.kafka_cluster.EmbeddedKafkaCluster`. Its port is chosen once and kept in the data
+    folder, so that clients find it again after a restart.
 
     Args:
         data_dir: its log, settings and output; a folder that was used before is used with its data.
-        port: the clients' port; None uses the former one of this folder, or a free one.
-        settings: broker settings in addition to ours, for example a shorter ``log.cleaner.backoff.ms``.
+        port: the clients' port, or a controller's; None uses the former one of this folder, or a free one.
+        settings: settings in addition to ours or in place of one of them, for example ``log.cleaner.backoff.ms``.
         listeners: listeners in addition to the one at ``port``.
+        seat: its part in a cluster of several servers; None for a cluster of this one alone.
+        environment: environment variables of the server in addition to those of this process.
+        heap_mb: the greatest size of its heap.
     """
 
     def __init__(
@@ -110,18 +60,42 @@ class EmbeddedKafka(EmbeddedServer):
         *,
         settings: Mapping[str, str] = MappingProxyType({}),
         listeners: Sequence[Listener] = (),
+        seat: Seat | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        heap_mb: int = _HEAP_MB,
     ) -> None:
-        super().__init__("kafka", data_dir, port, start_deadline_s=_START_DEADLINE_S, stop_grace_s=_STOP_GRACE_S)
+        name = "kafka" if seat is None else seat.name
+        super().__init__(name, data_dir, port, start_deadline_s=_START_DEADLINE_S, stop_grace_s=_STOP_GRACE_S)
         self._settings = dict(settings)
-        self._listeners = (Listener("BROKER", self.port, self.port), *listeners)
+        self._listeners = (Listener(CLIENTS_LISTENER, self.port, self.port), *listeners)
+        self._given_seat = seat
+        self._environment = dict(environment)
+        self._heap_mb = heap_mb
 
     @property
     def bootstrap_servers(self) -> str:
         """The address for clients, ``127.0.0.1:port``."""
         return f"{HOST}:{self.port}"
 
+    def known_brokers(self) -> frozenset[int]:
+        """The ids of the brokers that this one shows to clients; one that is still fenced shows none, or the others.
+
+        Raises:
+            OSError: it does not answer.
+        """
+        answer = self._ask(_METADATA_API_KEY, _METADATA_VERSION, struct.pack(">i", 0))
+        (count,) = struct.unpack_from(">i", answer)
+        brokers, offset = set[int](), 4
+        for _ in range(count):
+            node_id, host_bytes = struct.unpack_from(">ih", answer, offset)
+            brokers.add(node_id)
+            offset += 6 + host_bytes + 4  # id and length of the host's name, the name, the port
+            (rack_bytes,) = struct.unpack_from(">h", answer, offset)
+            offset += 2 + max(0, rack_bytes)
+        return frozenset(brokers)
+
     def _free_controller_port(self) -> int:
-        """A port for the controller listener, chosen at each start: only the JVM itself connects to it."""
+        """A port for the controller of a broker alone, chosen at each start: only the JVM itself connects to it."""
         while (port := free_port()) == self.port:
             pass
         return port
@@ -131,31 +105,24 @@ class EmbeddedKafka(EmbeddedServer):
         class_path = os.pathsep.join(str(jar) for jar in broker_jars())
         settings_file = self.data_dir / "server.properties"
         log_dir = self.data_dir / "log"
-        text = BROKER_SETTINGS.format(
-            host=HOST,
-            controller_port=self._free_controller_port(),
-            listeners=",".join(f"{door.name}://{HOST}:{door.port}" for door in self._listeners),
-            advertised_listeners=",".join(f"{door.name}://{HOST}:{door.advertised_port}" for door in self._listeners),
-            protocols=",".join(f"{door.name}:{door.protocol}" for door in self._listeners),
-            log_dir=_escaped(str(log_dir)),
-        )
-        text += "".join(f"{name}={_escaped(value)}\n" for name, value in sorted(self._settings.items()))
-        settings_file.write_text(text, encoding="utf-8")
+        seat = self._given_seat or Seat.alone(self._free_controller_port())
+        settings_file.write_text(settings_text(seat, self._listeners, log_dir, self._settings), encoding="utf-8")
         logging_file = self.data_dir / "log4j2.properties"
         logging_file.write_text(_LOGGING, encoding="utf-8")
         if not (log_dir / "meta.properties").exists():
-            self._format(java, class_path, settings_file)
+            self._format(java, class_path, settings_file, seat.cluster_id or new_cluster_id())
         return [
-            *_jvm(java, class_path),
+            # Set by a program on the way, so that the keeper does not get them.
+            *(["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []),
+            *_jvm(java, class_path, self._heap_mb),
             f"-Dlog4j2.configurationFile={logging_file}",
             "kafka.Kafka",
             str(settings_file),
         ]
 
-    def _format(self, java: Java, class_path: str, settings_file: Path) -> None:
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    def _format(self, java: Java, class_path: str, settings_file: Path, cluster_id: str) -> None:
         command = [
-            *_jvm(java, class_path),
+            *_jvm(java, class_path, self._heap_mb),
             *("kafka.tools.StorageTool", "format"),
             *(f"--cluster-id={cluster_id}", f"--config={settings_file}"),
         ]
@@ -173,28 +140,43 @@ class EmbeddedKafka(EmbeddedServer):
             raise PrerequisiteError(message) from error
 
     def _answers(self) -> bool:
-        """Ask for metadata in Kafka's own protocol; a broker that is still fenced answers without any broker."""
-        body = struct.pack(">hhih", _METADATA_API_KEY, _METADATA_VERSION, 1, -1) + struct.pack(">i", 0)
+        """Whether a broker shows itself to clients; whether a controller answers at all."""
+        if self._given_seat is None:
+            return bool(self.known_brokers())
+        if self._given_seat.is_broker:
+            return self._given_seat.node_id in self.known_brokers()
+        return bool(self._ask(_VERSIONS_API_KEY, 0, b""))
+
+    def _ask(self, api_key: int, version: int, body: bytes) -> bytes:
+        """A request in Kafka's own protocol, with the oldest kind of header; the answer's body.
+
+        Raises:
+            OSError: there is no whole answer.
+        """
+        request = struct.pack(">hhih", api_key, version, 1, -1) + body
         with socket.create_connection((HOST, self.port), timeout=_ANSWER_TIMEOUT_S) as connection:
-            connection.sendall(struct.pack(">i", len(body)) + body)
+            connection.sendall(struct.pack(">i", len(request)) + request)
             with connection.makefile("rb") as answer:
-                # size, correlation id, then the number of brokers
-                head = answer.read(12)
-        return len(head) == 12 and struct.unpack(">iii", head)[2] >= 1  # noqa: PLR2004 - three int32
+                head = answer.read(8)  # size and correlation id
+                size = struct.unpack(">ii", head)[0] - 4 if len(head) == 8 else 0  # noqa: PLR2004 - two int32
+                received = answer.read(size)
+        if not received or len(received) < size:
+            raise ConnectionError(f"port {self.port} ended the connection within an answer")
+        return received
 
 
-def _jvm(java: Java, class_path: str) -> tuple[str, ...]:
+def new_cluster_id() -> str:
+    """A random id of a cluster, in the form that Kafka wants."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def _jvm(java: Java, class_path: str, heap_mb: int) -> tuple[str, ...]:
     """The command for a small JVM with a short life: quick to start, 360 MB resident, a collector on one core."""
     return (
         str(java.executable),
-        "-Xmx512m",
+        f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-Djava.awt.headless=true",
         *("-cp", class_path),
     )
-
-
-def _escaped(value: str) -> str:
-    """A value for a properties file, in which a backslash starts an escape."""
-    return value.replace("\\", "\\\\")

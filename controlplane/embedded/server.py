@@ -1,6 +1,7 @@
 """The common part of the embedded broker and the embedded lease store: the life of one server process."""
 
 import contextlib
+import itertools
 import os
 import secrets
 import signal
@@ -8,33 +9,32 @@ import socket
 import subprocess
 import sys
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from controlplane.embedded import keeper
+from controlplane.embedded.running import Running
 from controlplane.errors import PrerequisiteError
 
 HOST = "127.0.0.1"
 """Embedded servers have no passwords, so they listen on the local machine only."""
 
 _PORTS = range(20_000, 32_000)
+_ports = itertools.cycle(secrets.SystemRandom().sample(_PORTS, len(_PORTS)))
+"""In an order of this process's own, so that of many ports that are chosen before a server starts none comes twice."""
+
 _POLL_INTERVAL_S = 0.02
 _TAIL_LINES = 25
 
 
 def free_port() -> int:
-    """A TCP port on which no program listens at the moment.
+    """A TCP port on which no program listens at the moment, and which this process was not given before.
 
     It is below the ports that systems use for outgoing connections. Between the choice and the server's start, or while
     the server is down, a client's own end could use such a port, and even be connected to itself.
     """
-    while True:
-        port = _PORTS.start + secrets.randbelow(len(_PORTS))
-        if port_is_free(port):
-            return port
+    return next(port for port in _ports if port_is_free(port))
 
 
 def port_is_free(port: int) -> bool:
@@ -49,7 +49,7 @@ def port_is_free(port: int) -> bool:
         return True
 
 
-class EmbeddedServer(ABC):
+class EmbeddedServer(Running):
     """One server process on 127.0.0.1 with a data folder that outlives it.
 
     It can be started again on the same data and the same port, killed and paused. It ends with this process, also if
@@ -73,6 +73,7 @@ class EmbeddedServer(ABC):
         self._stop_grace_s = stop_grace_s
         self._keeper: subprocess.Popen[str] | None = None
         self._server_pid = 0
+        self._log_start_bytes = 0
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         port_file = self.data_dir / "port"
         former_port = int(port_file.read_text(encoding="utf-8")) if port_file.exists() else None
@@ -92,6 +93,11 @@ class EmbeddedServer(ABC):
         """Whether the process runs; also True while it is paused."""
         return self._keeper is not None and self._keeper.poll() is None
 
+    @property
+    def pid(self) -> int | None:
+        """The server's process id; None while it does not run."""
+        return self._server_pid if self.running and self._server_pid else None
+
     def start(self) -> None:
         """Start the server and wait until it answers; does nothing if it is running.
 
@@ -101,13 +107,24 @@ class EmbeddedServer(ABC):
         """
         if self.running:
             return
+        self.launch()
+        self.wait_until_it_answers()
+
+    def launch(self) -> None:
+        """Start the server without waiting for its answers; does nothing if it is running.
+
+        Raises:
+            PrerequisiteError: its port is taken, or its files could not be prepared.
+        """
+        if self.running:
+            return
         self._forget_keeper()
         if not port_is_free(self.port):
             # Checked first, because another program on the port might answer as the server would.
             message = f"{self._name} cannot start: port {self.port} of {HOST} is taken by another program"
             raise PrerequisiteError(message)
         command = self._prepare()
-        log_size_bytes = self.log_path.stat().st_size if self.log_path.exists() else 0
+        self._log_start_bytes = self.log_path.stat().st_size if self.log_path.exists() else 0
         self._keeper = subprocess.Popen(
             # -I and -S: the keeper needs nothing but the standard library, and starts faster without the rest.
             [sys.executable, "-I", "-S", keeper.__file__, str(self.log_path), str(self._stop_grace_s), *command],
@@ -117,35 +134,48 @@ class EmbeddedServer(ABC):
             start_new_session=True,
         )
         try:
-            self._await_answer(self._keeper, log_size_bytes)
+            assert self._keeper.stdout is not None  # noqa: S101 - stdout=PIPE above; for the type checker
+            first_line = self._keeper.stdout.readline()
+            self._server_pid = int(first_line) if first_line else 0
         except BaseException:
             # Also after Ctrl-C: the caller cannot stop a server that it did not get.
             self.stop()
             raise
 
-    def _await_answer(self, started: "subprocess.Popen[str]", log_size_bytes: int) -> None:
-        assert started.stdout is not None  # noqa: S101 - stdout=PIPE in start; for the type checker
-        first_line = started.stdout.readline()
-        self._server_pid = int(first_line) if first_line else 0
+    def wait_until_it_answers(self) -> None:
+        """Wait until a launched server answers; one that does not is ended.
+
+        Raises:
+            PrerequisiteError: it ended or did not answer in time; the message contains the end of its log.
+        """
+        try:
+            self._await_answer()
+        except BaseException:
+            self.stop()  # also after Ctrl-C, as above
+            raise
+
+    def _await_answer(self) -> None:
         deadline = time.monotonic() + self._start_deadline_s
         while not self._answers_now():
-            if started.poll() is not None:
-                reason = f"ended with exit code {started.returncode} while starting"
+            if not self.running:
+                code = self._keeper.returncode if self._keeper is not None else None
+                reason = f"ended with exit code {code} while starting"
             elif time.monotonic() > deadline:
                 reason = f"did not answer within {self._start_deadline_s:.0f} s"
             else:
                 time.sleep(_POLL_INTERVAL_S)
                 continue
             self.kill()
-            message = f"{self._name} {reason}. The end of {self.log_path}:\n{self._log_tail(log_size_bytes)}"
+            message = f"{self._name} {reason}. The end of {self.log_path}:\n{self._log_tail()}"
             raise PrerequisiteError(message)
 
     def stop(self) -> None:
         """Stop cleanly (SIGTERM), by force (SIGKILL) if that takes too long; the data stays. Idempotent."""
-        if self._keeper is not None:
-            self._close_pipes()
-            self._keeper.wait()
-            self._forget_keeper()
+        self._forget_keeper()
+
+    def ask_to_stop(self) -> None:
+        """Begin to stop as :meth:`stop` does, without waiting for the end; several servers stop at once this way."""
+        self._close_pipes()
 
     def kill(self) -> None:
         """End the process as a crash would (SIGKILL); the data stays as it is. Idempotent."""
@@ -160,17 +190,6 @@ class EmbeddedServer(ABC):
     def resume(self) -> None:
         """Resume a paused process (SIGCONT)."""
         self._signal(signal.SIGCONT)
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Stop it."""
-        self.stop()
 
     def _answers_now(self) -> bool:
         try:
@@ -197,7 +216,7 @@ class EmbeddedServer(ABC):
             self._keeper = None
             self._server_pid = 0
 
-    def _log_tail(self, from_byte: int) -> str:
+    def _log_tail(self) -> str:
         with self.log_path.open("rb") as log:
-            log.seek(from_byte)
+            log.seek(self._log_start_bytes)
             return "\n".join(log.read().decode("utf-8", errors="replace").splitlines()[-_TAIL_LINES:])

@@ -4,18 +4,23 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster, brokers_in
+from controlplane.embedded.running import Running
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import PrerequisiteError
 
 ADDRESSES_FILE = "addresses.json"
 LOCK_FILE = "lock"
+RESTART_PAUSE_S: Final = 10.0
+"""How long a broker of several stays away that ended by itself: long enough to see the others take over."""
+
 _LOOKS_OUTLASTED: Final = 20
 """Attempts to take the lock, ten milliseconds apart: commands that check it hold it for an instant."""
 
@@ -25,7 +30,7 @@ class Addresses:
     """The addresses of the services, stored in the data folder for other commands.
 
     Attributes:
-        bootstrap_servers: Kafka's ``host:port``.
+        bootstrap_servers: the ``host:port`` of each broker of Kafka, separated by commas.
         redis_url: of the lease store, ``redis://host:port/0``.
     """
 
@@ -71,7 +76,7 @@ def in_use(data_dir: Path) -> bool:
     return False
 
 
-class EmbeddedServices:
+class EmbeddedServices(Running):
     """Kafka and Valkey in one folder, with the same ports and data at every start.
 
     Only one process may run the services of a folder, which a lock ensures that ends with the process. While they run,
@@ -79,20 +84,48 @@ class EmbeddedServices:
 
     Args:
         data_dir: the folder; created if missing.
-        kafka_port: None uses the former one of this folder, or a free one.
-        redis_port: as ``kafka_port``.
+        kafka_port: None uses the former one of this folder, or a free one. Of several brokers it is the first one's,
+            and the others have the next ones.
+        redis_port: as ``kafka_port``, for Valkey.
+        brokers: how many brokers Kafka has; None uses the former number of this folder, or 1.
+
+    Raises:
+        PrerequisiteError: the folder holds the data of another number of brokers.
     """
 
-    def __init__(self, data_dir: Path, *, kafka_port: int | None = None, redis_port: int | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        kafka_port: int | None = None,
+        redis_port: int | None = None,
+        brokers: int | None = None,
+    ) -> None:
         self.data_dir = data_dir.absolute()
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        self.kafka = EmbeddedKafka(self.data_dir / "kafka", kafka_port)
+        kafka_dir = self.data_dir / "kafka"
+        former = brokers_in(kafka_dir) or (1 if (kafka_dir / "port").exists() else None)
+        number = brokers or former or 1
+        if former not in {None, number}:
+            message = f"{self.data_dir} holds the data of {former} brokers, not of {number}: take another folder"
+            raise PrerequisiteError(message)
+        self.kafka = (
+            EmbeddedKafka(kafka_dir, kafka_port)
+            if number == 1
+            else EmbeddedKafkaCluster(kafka_dir, number, first_port=kafka_port)
+        )
         self.valkey = EmbeddedValkey(self.data_dir / "valkey", redis_port)
+        self._ended_s: dict[int, float] = {}
         self._started = ExitStack()
 
     @property
+    def brokers(self) -> Mapping[int, EmbeddedKafka]:
+        """Kafka's brokers by id; a single one has the id 1."""
+        return {1: self.kafka} if isinstance(self.kafka, EmbeddedKafka) else self.kafka.brokers
+
+    @property
     def bootstrap_servers(self) -> str:
-        """Kafka's ``host:port``."""
+        """The ``host:port`` of each broker, separated by commas."""
         return self.kafka.bootstrap_servers
 
     @property
@@ -121,30 +154,35 @@ class EmbeddedServices:
             starting.callback(path.unlink, missing_ok=True)
             self._started = starting.pop_all()
 
-    def refuse_dead(self) -> None:
-        """Check that both services still run.
+    def look_after(self, report: Callable[[str], None]) -> None:
+        """Check that both services run, and start a broker of several again that ended 10 s ago; call it often.
+
+        Args:
+            report: told, in a line, of each broker of several that ended or is started again.
 
         Raises:
-            PrerequisiteError: one ended by itself; the message names it and its log.
+            PrerequisiteError: Valkey or every broker ended by itself, or a broker cannot be started again; the message
+                names it and its log.
         """
-        for name, part in (("Kafka", self.kafka), ("Valkey", self.valkey)):
-            if not part.running:
-                raise PrerequisiteError(f"{name} ended by itself: look at the end of {part.log_path}")
+        if not any(broker.running for broker in self.brokers.values()):
+            raise PrerequisiteError(f"Kafka ended by itself: look at the end of {self.brokers[1].log_path}")
+        if not self.valkey.running:
+            raise PrerequisiteError(f"Valkey ended by itself: look at the end of {self.valkey.log_path}")
+        for node_id, broker in self.brokers.items():
+            if broker.running:
+                self._ended_s.pop(node_id, None)
+            elif node_id not in self._ended_s:
+                self._ended_s[node_id] = time.monotonic()
+                report(
+                    f"broker {node_id} ended; it is started again in {RESTART_PAUSE_S:.0f} s (log: {broker.log_path})"
+                )
+            elif time.monotonic() - self._ended_s[node_id] >= RESTART_PAUSE_S:
+                broker.launch()
+                report(f"broker {node_id} is started again, process {broker.pid}")
 
     def stop(self) -> None:
         """Stop both; the data stays. Idempotent."""
         self._started.close()
-
-    def __enter__(self) -> Self:
-        """Start both."""
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Stop both."""
-        self.stop()
 
     def _take_lock(self) -> int:
         """Lock the folder for this process; closing the returned descriptor, or the end of the process, unlocks it."""

@@ -45,19 +45,20 @@ class EmbeddedValkey(EmbeddedServer):
         if self.running:
             message = f"valkey on port {self.port} is running: stop it before erasing its data"
             raise PrerequisiteError(message)
-        shutil.rmtree(self._store_dir, ignore_errors=True)
+        shutil.rmtree(self.store_dir, ignore_errors=True)
 
     @property
-    def _store_dir(self) -> Path:
+    def store_dir(self) -> Path:
+        """The folder of its data alone, without its output; a copy of it is a copy of the store."""
         return self.data_dir / "store"
 
     def _prepare(self) -> Sequence[str]:
-        self._store_dir.mkdir(exist_ok=True)
+        self.store_dir.mkdir(exist_ok=True)
         return [
             str(server_program()),
             *("--bind", HOST),
             *("--port", str(self.port)),
-            *("--dir", str(self._store_dir)),
+            *("--dir", str(self.store_dir)),
             *("--appendonly", "yes"),
             *("--appendfsync", "everysec"),
             *("--save", ""),

@@ -5,7 +5,7 @@ not record from where its leader observed, the decision is only followed.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ from controlplane.core.values.positions import place_of, position_key
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.inspection import readers
 from controlplane.inspection.source import LogSource
-from controlplane.ports import RawRecord
+from controlplane.ports import PartitionEnd, RawRecord
 from controlplane.topic_reading.deadlines import StallWatch
 
 _BATCH: Final = 2_000
@@ -55,7 +55,8 @@ class InputTape:
         self._source = source
         self._next: dict[TopicPartition, int] = {}
         self._ahead: dict[TopicPartition, deque[RawRecord]] = {}
-        self._ended: set[TopicPartition] = set()
+        self._ends: dict[TopicPartition, PartitionEnd] = {}
+        self._short: set[TopicPartition] = set()
 
     def first_kept(self) -> dict[TopicPartition, int]:
         """The first offset that is still kept, for each input partition."""
@@ -69,11 +70,15 @@ class InputTape:
         """Continue from these offsets, with these partitions only."""
         self._next = dict(positions)
         self._ahead = {place: deque() for place in positions}
-        self._ended = set()
+        self._ends = {}
+        self._short = set()
         self._source.reader.assign(positions)
 
     def read_to(self, wanted: Mapping[TopicPartition, int]) -> Iterator[list[InputRecord]]:
         """The records before the wanted offsets, in order per partition; fewer if a topic ends before.
+
+        A reported end before a wanted offset is not yet the end: the broker that answers may lag, or a transaction be
+        open. It counts if nothing has come for the time limit, and Kafka, asked for the end, confirms it.
 
         Raises:
             LogUnavailableError: the log did not answer.
@@ -87,8 +92,8 @@ class InputTape:
             missing = [place for place, upto in wanted.items() if self._lacks(place, upto)]
             if not missing:
                 return
-            if watch.is_stalled(progress=bool(batch) or self._poll()):
-                places = ", ".join(position_key(place) for place in missing)
+            if watch.is_stalled(progress=bool(batch) or self._poll()) and not self._end_before(wanted, missing):
+                places = ", ".join(f"{position_key(place)}{self._end_of(place)}" for place in missing)
                 raise LogUnavailableError(f"{places} could not be read on within {self._source.timeout_ms} ms")
 
     def _poll(self) -> bool:
@@ -99,14 +104,30 @@ class InputTape:
         for record in batch.records:
             place = TopicPartition(record.topic, record.partition)
             self._ahead[place].append(record)
-            self._ended.discard(place)
-        has_news = bool(batch.records or batch.ended - self._ended)
-        self._ended |= batch.ended
-        return has_news
+        self._ends |= batch.ended
+        return bool(batch.records)
 
     def _lacks(self, place: TopicPartition, upto: int) -> bool:
         """Whether records before ``upto`` may still come. Records that are read ahead come after it."""
-        return place in self._next and self._next[place] < upto and not self._ahead[place] and place not in self._ended
+        if place not in self._next or self._ahead[place] or place in self._short:
+            return False
+        end = self._ends.get(place)
+        return max(self._next[place], 0 if end is None else end.offset) < upto
+
+    def _end_before(self, wanted: Mapping[TopicPartition, int], missing: Iterable[TopicPartition]) -> bool:
+        """Whether each of the missing partitions was read to its end, and Kafka says now that it ends there.
+
+        From then on they no longer count as missing.
+        """
+        present: dict[TopicPartition, int] = {}
+        for topic in {place.topic for place in missing}:
+            present |= self._source.reader.end_offsets(topic)
+        confirmed = {place for place in missing if place in self._ends and present.get(place, 0) < wanted[place]}
+        self._short |= confirmed
+        return confirmed == set(missing)
+
+    def _end_of(self, place: TopicPartition) -> str:
+        return f" (which ends at offset {self._ends[place].offset})" if place in self._ends else ""
 
     def _take(self, place: TopicPartition, upto: int) -> Iterator[InputRecord]:
         ahead = self._ahead[place]
@@ -223,7 +244,7 @@ class Auditor:
         if self._observations.positions.keys() == self._leader_began.keys():
             if all(self._began.get(place) == offset for place, offset in heartbeats.items()):
                 return True
-            if self._observations.window_is_whole(heartbeats):
+            if self._observations.window_is_whole(heartbeats) and self._knows_the_time():
                 return True
         if any(offset < self._kept.get(place, 0) for place, offset in heartbeats.items()):
             return False
@@ -232,6 +253,16 @@ class Auditor:
         self._begin({**others, **heartbeats})
         self._fold(wanted)
         return True
+
+    def _knows_the_time(self) -> bool:
+        """Whether all ticks since the last decision were read, whose gaps are the log time that has passed since."""
+        state = self._audit.state
+        recorded = [
+            (began, state.positions.get(position_key(place), 0))
+            for place, began in self._began.items()
+            if place.topic == HEARTBEATS
+        ]
+        return not state.cluster.has_several_brokers_rules or all(began <= position for began, position in recorded)
 
     def _is_lost(self, place: TopicPartition, upto: int) -> bool:
         taken_up = self._audit.state.positions.get(position_key(place), 0)

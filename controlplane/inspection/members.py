@@ -64,7 +64,7 @@ def liveness(table: RoutingTable, tail: HeartbeatTail, state: State, wall_ms: in
     for node_id in living:
         last, node = tail.last.get(node_id), state.membership.nodes.get(node_id)
         if last is not None and last.heartbeat.incarnation == table.nodes[node_id].incarnation:
-            silence_ms = tail.now_ms - last.append_time_ms
+            silence_ms = tail.age_ms(last)
         elif node is not None:
             silence_ms = min(max(0, tail.now_ms - node.changed_at_ms), look_back_ms)
         else:
@@ -108,7 +108,7 @@ def member_rows(
                 "bundles": owners.count(node_id),
                 "epoch_in_use": current.heartbeat.table_epoch if current else None,
                 "epoch_lag": max(0, table.epoch - current.heartbeat.table_epoch) if current else None,
-                "since_heartbeat_ms": tail.now_ms - current.append_time_ms if current else None,
+                "since_heartbeat_ms": tail.age_ms(current) if current else None,
                 "silent_ms": silent_ms.get(node_id),
             }
         )

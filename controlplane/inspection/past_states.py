@@ -133,7 +133,7 @@ def table_of(state: State) -> RoutingTable:
         epoch=state.epoch,
         seq=state.seq,
         log_id=state.log_id,
-        settings=table_settings(state.cluster.policy),
+        settings=table_settings(state.cluster),
         slots=state.slots.table,
         nodes={row.node_id: row for row in rows.values() if isinstance(row, NodeRow)},
         bundles=state.bundles.by_id,

@@ -205,9 +205,10 @@ class DecisionFollower:
 
 @dataclass(frozen=True, slots=True)
 class LastHeartbeat:
-    """The newest heartbeat of a node and when the broker appended it."""
+    """The newest heartbeat of a node, its partition, and when that partition's broker appended it."""
 
     heartbeat: Heartbeat
+    partition: int
     append_time_ms: int
 
 
@@ -216,12 +217,21 @@ class HeartbeatTail:
     """The end of ``heartbeats``.
 
     Attributes:
-        now_ms: the greatest append time of a tick or heartbeat in it; 0 if the topic is empty.
+        newest_ms: for each partition the greatest append time of a tick or heartbeat in it.
         last: the newest heartbeat of each node that was found.
     """
 
-    now_ms: int
+    newest_ms: Mapping[int, int]
     last: Mapping[NodeId, LastHeartbeat]
+
+    @property
+    def now_ms(self) -> int:
+        """The greatest append time of all partitions; 0 if the topic is empty."""
+        return max(self.newest_ms.values(), default=0)
+
+    def age_ms(self, last: LastHeartbeat) -> int:
+        """How long ago a heartbeat was appended, by its own partition: another may have another broker's clock."""
+        return self.newest_ms[last.partition] - last.append_time_ms
 
 
 def read_last_heartbeats(source: LogSource, wanted: AbstractSet[NodeId], longest_ms: int) -> HeartbeatTail:
@@ -245,32 +255,31 @@ def read_last_heartbeats(source: LogSource, wanted: AbstractSet[NodeId], longest
         records = list(chain.from_iterable(drain(source.reader, positions, source.limits)))
         tail = _heartbeat_tail(records, source.framing)
         at_start = all(positions[place] == starts[place] for place in positions)
-        oldest_ms = _latest_first_append_ms(records)
-        if at_start or wanted <= tail.last.keys() or oldest_ms < tail.now_ms - longest_ms:
+        if at_start or wanted <= tail.last.keys() or _read_back_ms(records, tail) > longest_ms:
             return tail
         window *= 4
 
 
-def _latest_first_append_ms(records: Sequence[RawRecord]) -> int:
-    """The time from which on every partition has been read."""
+def _read_back_ms(records: Sequence[RawRecord], tail: HeartbeatTail) -> int:
+    """How much time of each partition was read at least; 0 without records."""
     first: dict[int, int] = {}
     for record in records:
         first.setdefault(record.partition, record.append_time_ms)
-    return max(first.values(), default=0)
+    return min((tail.newest_ms[partition] - first_ms for partition, first_ms in first.items()), default=0)
 
 
 def _heartbeat_tail(records: Sequence[RawRecord], framing: Framing | None) -> HeartbeatTail:
     last: dict[NodeId, LastHeartbeat] = {}
-    now_ms = 0
+    newest_ms: dict[int, int] = {}
     for record in records:
-        now_ms = max(now_ms, record.append_time_ms)
+        newest_ms[record.partition] = max(newest_ms.get(record.partition, 0), record.append_time_ms)
         try:
             payload = decode_input(HEARTBEATS, record, framing).payload
         except InvalidInputError:
             continue  # the leader makes a dead letter of it; a reader has only to pass it by
         if isinstance(payload, Heartbeat):
-            last[payload.node_id] = LastHeartbeat(payload, record.append_time_ms)
-    return HeartbeatTail(now_ms, last)
+            last[payload.node_id] = LastHeartbeat(payload, record.partition, record.append_time_ms)
+    return HeartbeatTail(newest_ms, last)
 
 
 def _assemble(records: Sequence[RawRecord], stream: DecisionStream) -> list[LoggedDecision]:

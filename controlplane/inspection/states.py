@@ -37,8 +37,9 @@ def read_observations(source: LogSource, state: State) -> Observations:
     living = {node_id for node_id, node in state.membership.nodes.items() if node.lives}
     tail = readers.read_last_heartbeats(source, living, LOOK_BACK_MS)
     heard = {
-        (node_id, last.heartbeat.incarnation): Heard(last.append_time_ms, last.append_time_ms, last.heartbeat)
+        (node_id, last.heartbeat.incarnation): Heard(at_ms, at_ms, last.heartbeat)
         for node_id, last in tail.last.items()
+        for at_ms in [tail.now_ms - tail.age_ms(last)]
     }
     view = PartitionView(clock_ms=tail.now_ms, last_tick_ms=tail.now_ms, heard=heard)
     return Observations(partitions={0: view}, positions={TopicPartition(HEARTBEATS, 0): 0})

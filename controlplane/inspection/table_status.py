@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controlplane.core.deciding.log_clock import log_time_of_question_ms
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.deciding.planning import holdings_of, slot_request
 from controlplane.core.log.draft import Draft
@@ -71,7 +72,7 @@ class TableStatus:
 def table_status(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> TableStatus:
     """The status of a state's table, by the last reports of its nodes."""
     name = state.cluster.policy.slot_policy
-    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    now_ms = log_time_of_question_ms(state, observations)
     request = slot_request(Draft(state), observations, now_ms)
     policy = policies.get(name)
     answer, refusal = ask(policy, request) if policy is not None else Answered(SlotAnswer(()), None)
@@ -101,7 +102,7 @@ def table_status(state: State, observations: Observations, policies: SlotPolicie
 
 def rows_that_wait(state: State, observations: Observations) -> tuple[Waiting, ...]:
     """The rows left of the plan in flight, by slot id, with the reason for which each waits (by last reports)."""
-    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    now_ms = log_time_of_question_ms(state, observations)
     return waiting_rows(holdings_of(state), slot_request(Draft(state), observations, now_ms))
 
 

@@ -6,8 +6,8 @@ a node that cannot follow the table must not continue to claim that it is alive.
 """
 
 import signal
-from collections.abc import Callable
 from functools import partial
+from secrets import token_hex
 from typing import Final, Self
 
 from prometheus_client import REGISTRY, CollectorRegistry
@@ -15,11 +15,11 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import DrainAsked, LeaveAsked
 from controlplane.core.session.node_session import SessionSettings, SessionState
-from controlplane.core.values.identifiers import Epoch, SlotId
+from controlplane.core.values.identifiers import Epoch, ProcessId, SlotId
 from controlplane.errors import SupersededError
 from controlplane.node.callbacks import Access, NodeCallbacks, Ownership
-from controlplane.node.description import NodeDescription, NodeLoad
-from controlplane.node.load_thread import LoadThread
+from controlplane.node.description import NodeDescription
+from controlplane.node.load_thread import LoadReports, LoadThread
 from controlplane.node.metrics import NodeMetrics
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
@@ -37,17 +37,18 @@ class NodeAgent:
     A context manager: entering joins, leaving drains and leaves.
 
     Args:
-        writer: appends the node's events; has to give records up after a while. It belongs to the agent.
+        writer: appends heartbeats and membership records; has to give records up after a while. It belongs to the
+            agent.
         reader: reads the routing table; it belongs to the agent.
         clock: monotonic and wall time.
         threads: makes the agent's threads.
         node: the node's name, role and properties.
         cluster: the cluster's name, for logs and metrics.
         callbacks: notified of gains and losses.
-        load_source: measures the load; None sends no load reports.
-        load_interval_ms: interval of the load reports.
+        load_reports: how the load is measured and reported; None sends no load reports.
         settings: timing, and what to do when the log is lost.
         registry: holds the agent's metrics until it stops.
+        process_id: tells this process apart from every other of the node; empty for a random one.
     """
 
     def __init__(  # noqa: PLR0913 - all by name, most with defaults
@@ -60,20 +61,23 @@ class NodeAgent:
         node: NodeDescription,
         cluster: str,
         callbacks: NodeCallbacks | None = None,
-        load_source: Callable[[], NodeLoad] | None = None,
-        load_interval_ms: int = 5_000,
+        load_reports: LoadReports | None = None,
         settings: SessionSettings | None = None,
         registry: CollectorRegistry = REGISTRY,
+        process_id: ProcessId = "",
     ) -> None:
-        self._shared = Shared(node, cluster, clock, threads, NodeMetrics(cluster, node.node_id, registry))
-        self._writer = writer
+        self._shared = Shared(
+            node, process_id or token_hex(8), cluster, clock, threads, NodeMetrics(cluster, node.node_id, registry)
+        )
         self._threads = threads
         self._started = False
         self._session = SessionThread(self._shared, writer, settings or SessionSettings(), threads)
         self._table = TableThread(self._shared, reader, callbacks or NodeCallbacks(), self._session)
         runs = {"node-session": self._session.run, "node-table": self._table.run}
-        if load_source is not None:
-            runs["node-load"] = LoadThread(self._shared, self._session, load_source, load_interval_ms).run
+        self._writer = writer
+        self._load_reports = load_reports
+        if load_reports is not None:
+            runs["node-load"] = LoadThread(self._shared, self._session, load_reports).run
         self._running = [threads.thread(partial(self._shared.guarded, run), name) for name, run in runs.items()]
 
     def start(self) -> Self:
@@ -101,6 +105,8 @@ class NodeAgent:
             thread.join(_JOIN_S)
         self._writer.flush(_FLUSH_MS)
         self._writer.close()
+        if self._load_reports is not None:
+            self._load_reports.writer.close()
         self._table.close()
         shared.metrics.close()
 

@@ -8,7 +8,7 @@ from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.slots.reports import SlotLoad
 from controlplane.core.values.addresses import Address
-from controlplane.core.values.identifiers import Incarnation, NodeId
+from controlplane.core.values.identifiers import Incarnation, NodeId, ProcessId
 from controlplane.errors import ConfigurationError, InvalidInputError
 
 _UNKNOWN = ResourceUsage(-1.0, -1.0)
@@ -59,7 +59,9 @@ class NodeLoad:
     slots: tuple[SlotLoad, ...] = ()
 
 
-def join_record(node: NodeDescription, incarnation: Incarnation, started_at_ms: int) -> NodeJoined:
+def join_record(
+    node: NodeDescription, incarnation: Incarnation, started_at_ms: int, process_id: ProcessId = ""
+) -> NodeJoined:
     """The record by which a node asks to join; ``started_at_ms`` is its wall clock at process start."""
     return NodeJoined(
         node_id=node.node_id,
@@ -71,6 +73,7 @@ def join_record(node: NodeDescription, incarnation: Incarnation, started_at_ms: 
         capacity=node.capacity,
         version=node.version,
         started_at_ms=started_at_ms,
+        process_id=process_id,
     )
 
 

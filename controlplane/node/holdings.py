@@ -3,18 +3,21 @@
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 from controlplane.core.bundles.reports import BundleStatus
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.slots.reports import SlotStatus
+from controlplane.core.slots.reports import GROUPS_FROM_LEVEL, SlotGroup, SlotSettings, SlotStatus, grouped
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, SlotId, Term
+from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, ProcessId, SlotId, Term
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.node.callbacks import Access, Changes, FencingToken, Ownership, SlotChanged, SlotGained, SlotLost
 
 _NO_TOKEN = FencingToken(Term(0), Epoch(0))
+_AS_IT_IS_SENT: Final = -1
+"""Stands for the time of the last sync of slots that are in sync whenever a heartbeat is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +38,36 @@ class _Held:
     sources: tuple[NodeId, ...]
 
 
+class HoldingReport(NamedTuple):
+    """What a heartbeat says of a node's holdings; everything is by the same table.
+
+    Attributes:
+        epoch: of the table; 0 before the first.
+        settings: of the table; None before the first.
+        statuses: one for each slot, in a cluster whose controllers may not know groups.
+        groups: every slot, in all other clusters.
+        bundles: one for each bundle.
+    """
+
+    epoch: Epoch
+    settings: SlotSettings | None
+    statuses: tuple[SlotStatus, ...] = ()
+    groups: tuple[SlotGroup, ...] = ()
+    bundles: tuple[BundleStatus, ...] = ()
+
+
 class HoldingBook:
     """The holdings of one node. Thread-safe: one thread passes tables, others ask and report."""
 
-    def __init__(self, node_id: NodeId) -> None:
+    def __init__(self, node_id: NodeId, process_id: ProcessId = "") -> None:
         """Begin without a table and without holdings."""
         self._node_id = node_id
+        self._process_id = process_id
         self._lock = threading.Lock()
         self._table: RoutingTable | None = None
         self._held: dict[SlotId, _Held] = {}
         self._bundles: frozenset[str] = frozenset()
+        self._groups: tuple[SlotGroup, ...] | None = None
 
     @property
     def epoch(self) -> Epoch:
@@ -87,8 +110,9 @@ class HoldingBook:
         """
         with self._lock:
             before, self._table = self._table, table
+            self._groups = None
             row = table.nodes.get(self._node_id)
-            member = _is_member(row, incarnation)
+            member = row is not None and row.is_of(incarnation, self._process_id) and row.status.lives
             lost: list[SlotLost] = []
             gained: list[SlotGained] = []
             changed: list[SlotChanged] = []
@@ -149,22 +173,43 @@ class HoldingBook:
             if held is None or gained_epoch not in (None, held.gained_epoch):
                 return False
             self._held[slot_id] = replace(held, status=ReplicaStatus.HEALTHY, synced_at_ms=synced_at_ms)
+            self._groups = None
             return True
 
-    def statuses(self, wall_ms: int) -> tuple[tuple[SlotStatus, ...], tuple[BundleStatus, ...]]:
-        """The statuses for a heartbeat that is sent at ``wall_ms``: every held slot and owned bundle, in order."""
+    def report(self, wall_ms: int) -> HoldingReport:
+        """The contents of a heartbeat that is sent at ``wall_ms``: every held slot and owned bundle, by one table."""
         with self._lock:
             table = self._table
             if table is None:
-                return (), ()
-            slots = []
-            for slot_id in sorted(self._held):
-                held, slot = self._held[slot_id], table.slots[slot_id]
-                leads = slot.leader == self._node_id
-                synced_at_ms = wall_ms if held.synced_at_ms is None else held.synced_at_ms
-                slots.append(SlotStatus(slot_id, slot.leader_epoch, leads, held.status, 0 if leads else synced_at_ms))
-            bundles = tuple(BundleStatus(bundle_id, ReplicaStatus.HEALTHY) for bundle_id in sorted(self._bundles))
-            return tuple(slots), bundles
+                return HoldingReport(Epoch(0), None)
+            settings = table.settings
+            report = HoldingReport(
+                table.epoch,
+                SlotSettings(settings.slot_count, settings.replica_count, settings.hash_function.value),
+                bundles=tuple(BundleStatus(bundle_id, ReplicaStatus.HEALTHY) for bundle_id in sorted(self._bundles)),
+            )
+            if settings.feature_level >= GROUPS_FROM_LEVEL:
+                return report._replace(groups=self._groups_at(wall_ms))
+            return report._replace(statuses=tuple(self._status(table, *slot) for slot in self._synced(wall_ms)))
+
+    def _groups_at(self, wall_ms: int) -> tuple[SlotGroup, ...]:
+        """The groups of a heartbeat; made anew only after a change, because a heartbeat must not cost what slots do."""
+        if self._groups is None:
+            self._groups = grouped(self._synced(_AS_IT_IS_SENT))
+        return tuple(
+            group._replace(last_sync_ms=wall_ms) if group.last_sync_ms == _AS_IT_IS_SENT else group
+            for group in self._groups
+        )
+
+    def _synced(self, now_ms: int) -> Iterable[tuple[SlotId, ReplicaStatus, int]]:
+        """Each held slot, ascending, with its status and the time of its last sync: ``now_ms`` if it always is."""
+        for slot_id, held in sorted(self._held.items(), key=itemgetter(0)):
+            yield slot_id, held.status, now_ms if held.synced_at_ms is None else held.synced_at_ms
+
+    def _status(self, table: RoutingTable, slot_id: SlotId, status: ReplicaStatus, synced_at_ms: int) -> SlotStatus:
+        slot = table.slots[slot_id]
+        leads = slot.leader == self._node_id
+        return SlotStatus(slot_id, slot.leader_epoch, leads, status, 0 if leads else synced_at_ms)
 
     def _gain(self, table: RoutingTable, slot: Slot, sources: tuple[NodeId, ...], part_of: SlotId | None) -> SlotGained:
         self._held[slot.slot_id] = _Held(table.epoch, ReplicaStatus.MIGRATING, 0, sources)
@@ -191,10 +236,6 @@ class HoldingBook:
             owned = (bundle_id for bundle_id, bundle in table.bundles.items() if bundle.owner == self._node_id)
         before, self._bundles = self._bundles, frozenset(owned)
         return sorted(before - self._bundles), sorted(self._bundles - before)
-
-
-def _is_member(row: NodeRow | None, incarnation: Incarnation) -> bool:
-    return row is not None and row.incarnation == incarnation and row.status.lives
 
 
 def _living(node_ids: tuple[NodeId, ...], table: RoutingTable) -> tuple[NodeId, ...]:

@@ -2,12 +2,13 @@
 
 import queue
 from collections.abc import Callable
+from functools import partial
 from typing import Final, assert_never
 
-from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeLeaving, NodeLeft
+from controlplane.core.membership.node import PROCESSES_FROM_LEVEL
 from controlplane.core.session.messages import (
     ConfirmTable,
     HeartbeatAcknowledged,
@@ -19,14 +20,14 @@ from controlplane.core.session.messages import (
     SessionEvent,
 )
 from controlplane.core.session.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState
-from controlplane.core.slots.reports import SlotSettings
-from controlplane.core.values.identifiers import Incarnation
+from controlplane.core.values.identifiers import Incarnation, ProcessId
 from controlplane.core.values.machine import Woke
-from controlplane.errors import ConfigurationError, LogUnavailableError, SupersededError
+from controlplane.errors import ConfigurationError, SupersededError
 from controlplane.node.description import join_record
+from controlplane.node.sending import LargestThatFits, send_record
 from controlplane.node.session_log import SessionLog
 from controlplane.node.shared import Shared
-from controlplane.ports import Delivery, EventWriter, Mailbox, OutgoingRecord, Threads
+from controlplane.ports import Delivery, EventWriter, Mailbox, Threads
 
 _STEP_MS: Final = 50
 """The interval of the session's checks whether a record was delivered, while one is outstanding."""
@@ -36,7 +37,7 @@ _JOINS_A_WARNING: Final = 10
 
 
 class SessionThread:
-    """Drives the session. Other threads pass events to it, read its state, and send records through it.
+    """Drives the session. Other threads pass events to it and read its state.
 
     Attributes:
         confirmations: times at which the session asked for a reading of the table; the table thread answers.
@@ -48,12 +49,13 @@ class SessionThread:
         """Set up; :meth:`run` begins to send. The writer belongs to the caller."""
         self._shared = shared
         self._writer = writer
-        self._session = NodeSession(settings)
+        self._session = NodeSession(settings, shared.process_id)
         self._inbox: Mailbox[SessionEvent] = threads.mailbox()
         self.confirmations: Mailbox[int] = threads.mailbox()
         self.incarnation_known = threads.signal()
         self.serve_until_ms = 0
         self._joins_sent = 0
+        self._heartbeats = LargestThatFits(shared, writer, HEARTBEATS)
         self._log = SessionLog(shared.logger)
 
     @property
@@ -97,13 +99,8 @@ class SessionThread:
             )
             raise SupersededError(message)
 
-    def send(self, topic: str, payload: InputPayload, on_delivery: Callable[[Delivery], None] | None = None) -> None:
-        """Append a record of this node; it is given up if that does not succeed in time."""
-        try:
-            record = OutgoingRecord(topic, self._shared.node.node_id.encode(), encode_input(payload))
-            self._writer.send(record, on_delivery or self._on_delivery)
-        except LogUnavailableError as error:
-            self._shared.logger.warning("event not sent", kind=type(payload).__name__, error=str(error))
+    def _send(self, topic: str, payload: InputPayload, on_delivery: Callable[[Delivery], None] | None = None) -> None:
+        send_record(self._shared, self._writer, topic, payload, on_delivery or self._on_delivery)
 
     def _next_event(self, wake_at_ms: int | None) -> SessionEvent:
         wait_ms = _STEP_MS if self._writer.awaits_delivery else _IDLE_MS
@@ -119,18 +116,25 @@ class SessionThread:
         match action:
             case SendJoin(incarnation=incarnation):
                 self._count_join(incarnation)
-                self.send(MEMBERSHIP, join_record(node, incarnation, self._shared.started_at_wall_ms))
+                self._send(
+                    MEMBERSHIP, join_record(node, incarnation, self._shared.started_at_wall_ms, self._process_id)
+                )
             case SendHeartbeat(sent_at_ms=sent_at_ms):
                 self._joins_sent = 0
-                self.send(HEARTBEATS, self._heartbeat(), lambda delivery: self._on_heartbeat(delivery, sent_at_ms))
+                self._send_heartbeat(sent_at_ms)
             case SendLeaving(incarnation=incarnation, reason=reason):
-                self.send(MEMBERSHIP, NodeLeaving(node.node_id, incarnation, reason))
+                self._send(MEMBERSHIP, NodeLeaving(node.node_id, incarnation, reason, self._process_id))
             case SendLeft(incarnation=incarnation, reason=reason):
-                self.send(MEMBERSHIP, NodeLeft(node.node_id, incarnation, reason))
+                self._send(MEMBERSHIP, NodeLeft(node.node_id, incarnation, reason, self._process_id))
             case ConfirmTable(asked_at_ms=asked_at_ms):
                 self.confirmations.put(asked_at_ms)
             case _:
                 assert_never(action)
+
+    @property
+    def _process_id(self) -> ProcessId:
+        """The name of the process for records, if every controller that can read the log can read it, else empty."""
+        return self._shared.process_id if self._shared.feature_level >= PROCESSES_FROM_LEVEL else ""
 
     def _count_join(self, incarnation: Incarnation) -> None:
         """Count a join, and log a warning at intervals while the node is not admitted."""
@@ -139,16 +143,35 @@ class SessionThread:
             text = "not admitted yet: is there a leader, and does topic dead-letters say why the join is refused?"
             self._shared.logger.warning(text, joins=self._joins_sent, incarnation=incarnation)
 
-    def _heartbeat(self) -> Heartbeat:
-        node, table, book = self._shared.node, self._shared.table, self._shared.book
-        sent_at_ms = self._shared.clock.wall_ms()
-        started_with = None
-        if table is not None:
-            settings = table.settings
-            started_with = SlotSettings(settings.slot_count, settings.replica_count, settings.hash_function.value)
-        statuses = book.statuses(sent_at_ms)
-        return Heartbeat(
-            node.node_id, self._session.incarnation, sent_at_ms, book.epoch, node.role, started_with, *statuses
+    def _send_heartbeat(self, sent_at_ms: int) -> None:
+        """Send a heartbeat. If it takes too much, it goes without the statuses of bundles, or of slots as well.
+
+        Those of bundles go first, because no decision needs them.
+        """
+        node, wall_ms = self._shared.node, self._shared.clock.wall_ms()
+        report = self._shared.book.report(wall_ms)
+        beat = Heartbeat(
+            node.node_id,
+            self._session.incarnation,
+            wall_ms,
+            report.epoch,
+            node.role,
+            report.settings,
+            report.statuses,
+            report.bundles,
+            report.groups,
+            self._process_id,
+        )
+        on_delivery = partial(self._on_heartbeat, sent_at_ms=sent_at_ms)
+        without_bundles = beat._replace(bundle_statuses=())
+        without_statuses = without_bundles._replace(slot_statuses=(), slot_groups=())
+        self._heartbeats.send(
+            (
+                (beat, ""),
+                (without_bundles, "the statuses of bundles"),
+                (without_statuses, "the statuses of bundles and slots"),
+            ),
+            on_delivery,
         )
 
     def _on_heartbeat(self, delivery: Delivery, sent_at_ms: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import structlog
 
 from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import ProcessId
 from controlplane.errors import ControlPlaneError, InvariantViolationError
 from controlplane.node.description import NodeDescription
 from controlplane.node.holdings import HoldingBook
@@ -17,11 +18,14 @@ class Shared:
 
     Attributes:
         node: the node's description.
+        process_id: tells this process apart from every other of the node.
         clock: monotonic and wall time.
         metrics: of the agent.
         logger: bound to the cluster and the node.
         book: the node's holdings; the table thread passes tables to it.
         table: the table in use; None before the first. The table thread sets it.
+        feature_level: of the log, as the newest table says it: 0 before the first, and below level 3. The table thread
+            sets it before the node joins.
         failure: the error that ended the agent; :meth:`fail` sets it.
         changed: notified after every change for which a thread may wait.
         stopping: set when the threads are to end.
@@ -29,15 +33,23 @@ class Shared:
     """
 
     def __init__(
-        self, node: NodeDescription, cluster: str, clock: Clock, threads: Threads, metrics: NodeMetrics
+        self,
+        node: NodeDescription,
+        process_id: ProcessId,
+        cluster: str,
+        clock: Clock,
+        threads: Threads,
+        metrics: NodeMetrics,
     ) -> None:
         """Set up the state of an agent that was not started yet."""
         self.node = node
+        self.process_id = process_id
         self.clock = clock
         self.metrics = metrics
         self.logger = structlog.get_logger().bind(cluster=cluster, node=node.node_id)
-        self.book = HoldingBook(node.node_id)
+        self.book = HoldingBook(node.node_id, process_id)
         self.table: RoutingTable | None = None
+        self.feature_level = 0
         self.failure: BaseException | None = None
         self.changed = threads.condition()
         self.stopping = threads.signal()

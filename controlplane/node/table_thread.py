@@ -53,7 +53,8 @@ class TableThread:
             else:
                 for table in progress.tables:
                     self._take(table)
-            if progress.ended and asked_at_ms is not None:
+            # Behind a missing marker may stand a table that gives this node's slots away: only a real end confirms.
+            if progress.ended and not progress.awaits_marker and asked_at_ms is not None:
                 self._session.tell(TableConfirmed(asked_at_ms))
                 asked_at_ms = None
 
@@ -68,6 +69,8 @@ class TableThread:
 
     def _first_table(self, table: RoutingTable | None) -> None:
         node_id, stopping = self._shared.node.node_id, self._shared.stopping
+        if table is not None:
+            self._shared.feature_level = table.settings.feature_level
         row = table.nodes.get(node_id) if table else None
         if row is None:
             known = last_incarnation(self._reader, node_id, stopping)
@@ -77,6 +80,8 @@ class TableThread:
             if row.status.lives:
                 text = "takes the place of another process of this node; if it still runs, give it another node id"
                 self._shared.logger.warning(text, other_incarnation=known)
+        if table is not None:
+            known = max(known, table.settings.incarnation_floor)
         self._session.tell(TableRead(known, self._shared.clock.wall_ms()))
         while not self._session.incarnation_known.wait(_RETRY_S):
             if stopping.is_set():
@@ -86,13 +91,14 @@ class TableThread:
 
     def _take(self, table: RoutingTable) -> None:
         book, metrics = self._shared.book, self._shared.metrics
+        self._shared.feature_level = table.settings.feature_level
         changes = book.follow(table, self._session.incarnation)
         with self._shared.changed:
             self._shared.table = table
             self._shared.changed.notify_all()
         leads, follows, bundles = book.count()
         row = table.nodes.get(self._shared.node.node_id)
-        self._session.tell(TableChanged(row, table.settings.silence_limit_ms))
+        self._session.tell(TableChanged(row, table.settings.silence_limit_ms, table.settings.incarnation_floor))
         metrics.epoch.set(table.epoch)
         metrics.slots_led.set(leads)
         metrics.slots_followed.set(follows)

@@ -23,6 +23,7 @@ from controlplane.ports.log import (
     EventWriter,
     LogReader,
     OutgoingRecord,
+    PartitionEnd,
     PolledBatch,
     RawRecord,
     TransactionalWriter,
@@ -35,6 +36,7 @@ from controlplane.ports.runtime import (
     Thread,
     Threads,
 )
+from controlplane.ports.topic_inspector import TopicInspector
 
 __all__ = [
     "AcquireOutcome",
@@ -53,11 +55,13 @@ __all__ = [
     "LogReader",
     "Mailbox",
     "OutgoingRecord",
+    "PartitionEnd",
     "PolledBatch",
     "RawRecord",
     "RenewOutcome",
     "Signal",
     "Thread",
     "Threads",
+    "TopicInspector",
     "TransactionalWriter",
 ]

@@ -6,6 +6,7 @@ from typing import Protocol, TypeAlias
 
 from controlplane.core.election.contenders import Contending, Outranking
 from controlplane.core.election.lock_record import LockReading, LockRecord
+from controlplane.core.log.log_mark import LogMark
 from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
 
 
@@ -95,6 +96,22 @@ class LeaseStore(Protocol):
 
     def write_log_id(self, log_id: str) -> None:
         """Store the log id."""
+        ...
+
+    def read_mark(self) -> LogMark | None:
+        """How far the decision log was last known to reach; None if the store does not know."""
+        ...
+
+    def write_mark(self, mark: LogMark) -> None:
+        """Store a mark, unless a later one of the same log is stored: a leader that was paused writes late."""
+        ...
+
+    def write_acknowledged(self, owner: ControllerId, age_ms: int) -> None:
+        """Store that Kafka acknowledged a tick of this contender so long ago, unless a later one is stored."""
+        ...
+
+    def read_acknowledged(self, owner: ControllerId) -> int | None:
+        """How long ago Kafka acknowledged the latest stored tick; None if there is none, or it is ``owner``'s own."""
         ...
 
     def close(self) -> None:

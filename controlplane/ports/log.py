@@ -8,7 +8,13 @@ from controlplane.core.values.identifiers import TopicPartition
 
 
 class RawRecord(NamedTuple):
-    """A record as it is stored in a topic."""
+    """A record as it is stored in a topic.
+
+    Attributes:
+        append_time_ms: the time with which the topic keeps the record, in milliseconds since 1970.
+        is_append_time: whether a broker's clock gave that time. Where a topic keeps the time at which a record was
+            created (``message.timestamp.type=CreateTime``), the clock of the record's sender gave it.
+    """
 
     topic: str
     partition: int
@@ -16,6 +22,7 @@ class RawRecord(NamedTuple):
     append_time_ms: int
     key: bytes | None
     value: bytes | None
+    is_append_time: bool = True
 
 
 class OutgoingRecord(NamedTuple):
@@ -27,14 +34,36 @@ class OutgoingRecord(NamedTuple):
     partition: int | None = None
 
 
+class PartitionEnd(NamedTuple):
+    """The end of a partition as far as the answering broker knows it, which is not always the partition's leader.
+
+    A former leader that was not told of its successor, and a new leader whose high watermark lags, report an end that
+    lies before records that other clients have been told of. A reader that has to know of every committed record
+    therefore compares the offset with one that it knows otherwise, such as that of a barrier.
+
+    Attributes:
+        offset: the last stable offset: every committed record before it was returned.
+        high_watermark: the end with the records behind an open transaction. While it is above ``offset``, readers wait
+            for the end of a transaction, which may be committed already.
+    """
+
+    offset: int
+    high_watermark: int
+
+    @property
+    def awaits_marker(self) -> bool:
+        """Whether readers wait for the end of a transaction, or for its marker."""
+        return self.offset < self.high_watermark
+
+
 class PolledBatch(NamedTuple):
-    """Records in order per partition, and the partitions whose end was reached after these records.
+    """Records in order per partition, and the partitions whose end was reached after these records, with those ends.
 
     The same end may be reported more than once although nothing was appended.
     """
 
     records: Sequence[RawRecord]
-    ended: frozenset[TopicPartition]
+    ended: Mapping[TopicPartition, PartitionEnd]
 
 
 class LogReader(Protocol):
@@ -68,6 +97,8 @@ class LogReader(Protocol):
         """Read these partitions from these offsets, and no others; the former assignment is replaced.
 
         An offset that is no longer kept raises ``LogContinuityError`` from :meth:`poll`: no record is skipped silently.
+        One beyond the end raises it after 15 s, because the broker that answers may have lost the partition to another
+        one that has more; until then nothing comes from there.
         """
         ...
 
@@ -98,6 +129,11 @@ class CommitOutcome(Enum):
 class TransactionalWriter(Protocol):
     """Appends groups of records atomically under the cluster's transactional id. Not thread-safe."""
 
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """Time after which the broker aborts an open transaction and fences its writer."""
+        ...
+
     def open(self) -> None:
         """Fence every earlier writer with this transactional id and abort its open transaction.
 
@@ -114,6 +150,23 @@ class TransactionalWriter(Protocol):
         Raises:
             ConfigurationError: the broker refuses a record permanently: it is too large, or this client has no right to
                 write there.
+        """
+        ...
+
+    def write_barrier(self, records: Sequence[OutgoingRecord]) -> dict[TopicPartition, int]:
+        """Append records and abort them: no reader sees them, but every end at or behind them is up to date.
+
+        Every record that was acknowledged before, by any writer, has a lower offset in its partition. A reader that is
+        told of an end at the returned offset or later has therefore read all of them.
+
+        Returns:
+            For each partition of the records the offset of the last one, which all in-sync copies hold.
+
+        Raises:
+            LogUnavailableError: the broker did not acknowledge the records, or not their end; only :meth:`close` may
+                follow.
+            FencedError: another writer opened meanwhile.
+            ConfigurationError: see :meth:`commit`.
         """
         ...
 
@@ -153,6 +206,8 @@ class EventWriter(Protocol):
     def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
         """Queue a record; ``on_delivery`` is called from :meth:`poll` or :meth:`flush`, never from this method.
 
+        A callback may send further records. It must not poll or flush, which are refused there.
+
         Raises:
             LogUnavailableError: the queue is full, because the broker has been unreachable for long.
             ConfigurationError: the record is too large.
@@ -163,6 +218,9 @@ class EventWriter(Protocol):
         """Run the callbacks of deliveries and process the client's reports about its broker.
 
         The owner of a writer has to call this regularly: both accumulate until then.
+
+        Raises:
+            RuntimeError: called in a delivery callback of this writer.
         """
         ...
 
@@ -172,7 +230,11 @@ class EventWriter(Protocol):
         ...
 
     def flush(self, timeout_ms: int) -> int:
-        """Wait until everything is delivered or given up; return the number of records that are still queued."""
+        """Wait until everything is delivered or given up; return the number of records that are still queued.
+
+        Raises:
+            RuntimeError: called in a delivery callback of this writer.
+        """
         ...
 
     def partition_count(self, topic: str) -> int:

@@ -6,11 +6,14 @@ The machine is :mod:`controlplane.core.election.leading`; its transition table i
 
 import random
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
 import structlog
 
+from controlplane.config import HEARTBEATS
 from controlplane.core.election.backoff import PAUSE_MS, BackOff, BackoffReason
 from controlplane.core.election.leading import (
     NOT_HELD,
@@ -22,17 +25,26 @@ from controlplane.core.election.leading import (
     RoundObserved,
 )
 from controlplane.core.election.steps import REQUESTED, ControllerAction, ControllerPhase, ControllerTrigger
+from controlplane.core.log.log_mark import LogMark
 from controlplane.core.log.state import State
 from controlplane.core.membership.node import NodeStatus
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import FencedError, InvariantViolationError, RetryableError
 from controlplane.ports import CommitOutcome, Signal
 from controlplane.service.components import ControllerComponents
+from controlplane.service.deafness import DeafnessWatch, InputEnds
 from controlplane.service.lease_keeper import LeaseKeeper
+from controlplane.service.promise_watch import PromiseWatch
 from controlplane.service.takeover import TakeOver, read_log, require_slot_policy
 from controlplane.service.tick_watch import TickWatch
 from controlplane.service.ticker import Ticker
+from controlplane.service.warm_up import WarmUp
 
 _POLL_MS: Final = 50
+_CLEARLY_LATER_MS: Final = 1_000
+"""More than the difference between the last acknowledgements of two controllers that lose Kafka at the same time."""
+_HEARD_WITHIN_MS: Final = 1_000
+"""Time without an acknowledged tick after which a leader no longer expects to read its own decisions back."""
 _ANSWERS: Final = {
     CommitOutcome.COMMITTED: ControllerTrigger.COMMITTED,
     CommitOutcome.ABORTED: ControllerTrigger.ABORTED,
@@ -54,6 +66,9 @@ class Controller:
         machine: ControllerMachine,
         keeper: LeaseKeeper | None,
         ticker: Ticker,
+        input_ends: InputEnds,
+        *,
+        promise_watch: PromiseWatch,
         random_source: random.Random,
     ) -> None:
         """Compose the loop; ``keeper`` is None for an observer, which follows and never stands for election."""
@@ -61,12 +76,15 @@ class Controller:
         self._keeper = keeper
         self._ticker = ticker
         self._random = random_source
+        self._input_ends = input_ends
+        self._promise_watch = promise_watch
+        self._deafness = DeafnessWatch(components.clock)
         self._tick_watch = TickWatch(components.clock, components.metrics)
         self._machine = machine
         self._attempt: TakeOver | None = None
         self._began_at_ms = 0
-        self._observed_at_ms = 0
         self._shown: State | None = None
+        self._marked: State | None = None
 
     @property
     def phase(self) -> ControllerPhase:
@@ -79,13 +97,15 @@ class Controller:
         Raises:
             StopError: continuing would do harm; the message says what to check.
             ConfigurationError: the slot policy refuses the options that the log gives it, Kafka refuses this client's
-                login or a request, or Redis refuses the first request.
+                login or a request, settings of topics were changed so that they break a promise, or Redis refuses the
+                first request.
         """
         performers = self._performers(stop)
         try:
-            self._warm_up(stop)
-            self._ticker.start()
             self._components.snapshots.start()
+            WarmUp(self._components, self._ticker).run(stop)
+            self._input_ends.start()
+            self._promise_watch.start()
             if self._keeper is not None:
                 self._keeper.start()
             event: LeadingEvent = ControllerTrigger.DONE
@@ -99,22 +119,11 @@ class Controller:
             if self._keeper is not None:
                 self._keeper.stop()
             self._ticker.stop()
+            self._input_ends.stop()
+            self._promise_watch.stop()
             self._components.snapshots.stop()
             self._components.input_reader.close()
             self._components.follower.close()
-
-    def _warm_up(self, stop: Signal) -> None:
-        """Fold the log up to its end, then start reading the inputs at the positions of the resulting state."""
-        at_end = False
-        while not stop.is_set():
-            try:
-                at_end = at_end or self._components.follower.poll(100)
-                if at_end:
-                    self._components.input_reader.start(self._components.follower.state)
-                    return
-            except RetryableError as error:
-                _log.warning("waiting for the log", error=str(error))
-                stop.wait(1)
 
     def _react(self, event: LeadingEvent, hold: HeldLease, performers: _Performers) -> LeadingEvent:
         """Perform the machine's actions for an event; return the result of the last action as the next event."""
@@ -140,7 +149,7 @@ class Controller:
             ControllerAction.CONFIRM_LEASE: self._confirm_lease,
             ControllerAction.READ_AHEAD: self._read_ahead,
             ControllerAction.OPEN_WRITER: self._open_writer,
-            ControllerAction.READ_LOG: self._read_log,
+            ControllerAction.READ_LOG: self._read_past_barrier,
             ControllerAction.RAISE_FLOOR: self._raise_floor,
             ControllerAction.CATCH_UP: self._catch_up,
             ControllerAction.OPEN_TERM: self._open_term,
@@ -181,15 +190,36 @@ class Controller:
         return self._round_observed()
 
     def _round_observed(self) -> RoundObserved:
-        """What was observed of Kafka in this round; raises the exception that ended the ticker's thread, if any."""
+        """What was observed of Kafka in this round; raises the exception that ended a thread of this controller."""
+        self._promise_watch.require_kept()
         now_ms = self._components.clock.monotonic_ms()
-        since_last_round_ms, self._observed_at_ms = now_ms - self._observed_at_ms, now_ms
         self._ticker.cover(self._components.input_reader.known_partitions)
+        input_reader = self._components.input_reader
+        deaf = self._deafness.look(input_reader.read_to(), {**self._input_ends.last(), **self._ticker.written()})
+        since_acknowledged_ms = self._ticker.since_acknowledged_ms()
         return RoundObserved(
-            self._ticker.since_acknowledged_ms(),
-            self._components.input_reader.since_last_read_ms(),
-            since_last_round_ms,
+            since_acknowledged_ms,
+            input_reader.since_last_read_ms(),
+            self._ticker.stood_still_ms(),
+            is_deaf=bool(deaf),
+            has_standby=bool(deaf) and self._has_standby(deaf),
+            has_rival=self._has_rival(now_ms - since_acknowledged_ms),
         )
+
+    def _has_rival(self, acknowledged_at_ms: int) -> bool:
+        """Whether Kafka has acknowledged a contender's tick clearly later than the last one of this controller."""
+        rival_at_ms = None if self._keeper is None else self._keeper.notes.rival_acknowledged_at_ms()
+        return rival_at_ms is not None and rival_at_ms - acknowledged_at_ms > _CLEARLY_LATER_MS
+
+    def _has_standby(self, deaf: AbstractSet[TopicPartition]) -> bool:
+        """Whether another controller ticks in a partition that is read on."""
+        observations = self._components.input_reader.observations
+        heard = {
+            number: view
+            for number, view in observations.partitions.items()
+            if TopicPartition(HEARTBEATS, number) not in deaf
+        }
+        return bool(replace(observations, partitions=heard).ticking - {self._components.config.controller_id})
 
     def _confirm_lease(self) -> LeadingEvent:
         keeper, term = self._keeper, self._machine.state.term
@@ -200,7 +230,7 @@ class Controller:
     def _read_ahead(self) -> LeadingEvent:
         self._began_at_ms = self._components.clock.monotonic_ms()
         _log.info("taking over", term=self._machine.state.term)
-        return self._read_log()
+        return LogRead(read_log(self._components))
 
     def _open_writer(self) -> None:
         term = self._machine.state.term
@@ -209,8 +239,8 @@ class Controller:
         self._attempt = TakeOver(self._components, term)
         self._attempt.open_writer()
 
-    def _read_log(self) -> LeadingEvent:
-        return LogRead(read_log(self._components))
+    def _read_past_barrier(self) -> LeadingEvent:
+        return LogRead(self._take_over.read_log())
 
     def _raise_floor(self) -> None:
         log_term = self._components.follower.state.term
@@ -226,10 +256,10 @@ class Controller:
 
     def _announce(self) -> None:
         leadership = self._take_over.leadership
-        self._observed_at_ms = self._components.clock.monotonic_ms()
-        elapsed_ms = self._observed_at_ms - self._began_at_ms
+        elapsed_ms = self._components.clock.monotonic_ms() - self._began_at_ms
         _log.info("leading", term=leadership.term, seq=leadership.state.seq, elapsed_ms=elapsed_ms)
         structlog.contextvars.bind_contextvars(term=leadership.term)
+        self._deafness.begin_again()
         self._take_over.remember_log_id()
         self._show(leadership.state, leading=True)
 
@@ -253,8 +283,16 @@ class Controller:
     def _read_back(self) -> None:
         """Read the leader's own decisions back, and offer the point reached to the snapshot keeper."""
         self._take_over.watch_table()
-        if self._take_over.read_back():
+        led = self._take_over.leadership.state
+        if self._keeper is not None and led is not self._marked:
+            # Every decision of this state is known to be committed.
+            self._marked = led
+            self._keeper.notes.mark(LogMark(led.log_id, led.term, led.seq))
+        if self._take_over.read_back(self._is_heard):
             self._components.snapshots.look(self._components.follower.point)
+
+    def _is_heard(self) -> bool:
+        return self._ticker.since_acknowledged_ms() < _HEARD_WITHIN_MS
 
     def _discard(self) -> None:
         attempt, self._attempt = self._attempt, None
@@ -287,6 +325,8 @@ class Controller:
         if state is self._shown:
             return
         self._shown = state
+        if state.cluster.has_several_brokers_rules:
+            self._ticker.name(state.seq, state.epoch)
         metrics.term.set(state.term)
         metrics.epoch.set(state.epoch)
         metrics.seq.set(state.seq)

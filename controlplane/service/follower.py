@@ -3,24 +3,25 @@
 Reading begins after the newest usable snapshot, or at the start of the log if there is none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
 from controlplane.config import DECISIONS
 from controlplane.core.log.apply import apply_decision
+from controlplane.core.log.log_mark import LogMark
 from controlplane.core.log.snapshots.log_point import LogPoint, asks_for_snapshot
 from controlplane.core.log.state import State
-from controlplane.core.values.identifiers import Seq
+from controlplane.core.values.identifiers import Seq, TopicPartition
 from controlplane.core.values.positions import DECISIONS_PARTITION
-from controlplane.errors import StopError
-from controlplane.ports import Clock, LogReader, RawRecord
+from controlplane.errors import RESTORE_OR_BEGIN_ANEW, LogContinuityError, StopError
+from controlplane.ports import Clock, LogReader, PartitionEnd, RawRecord
 from controlplane.topic_reading.deadlines import ReadDeadline
 from controlplane.topic_reading.decision_stream import DecisionStream
 from controlplane.topic_reading.foreign_records import ForeignRecords
-from controlplane.topic_reading.start_point import find_start_point, require_kept, require_stands
-from controlplane.topic_reading.unread import Unread
+from controlplane.topic_reading.start_point import find_start_point, read_catalog, require_kept, require_stands
+from controlplane.topic_reading.unread import NO_BARRIER, Unread
 
 _MAX_RECORDS: Final = 500
 _CONFIRM_INTERVAL_MS: Final = 10_000
@@ -44,6 +45,7 @@ class LogFollower:
         self._clock = clock
         self._reader: LogReader | None = None
         self._unread = Unread({}, {})
+        self._barrier = NO_BARRIER
         self._foreign = ForeignRecords(DECISIONS, on_foreign)
         self._stream = DecisionStream(foreign=self._foreign)
         self._confirmed_at_ms: int | None = None
@@ -51,7 +53,14 @@ class LogFollower:
         self._recovered = False
         self._decision_offset = 0
         self._decision_bytes = 0
+        self._snapshots: Sequence[LogMark] = ()
         self.point = LogPoint(State())
+
+    @property
+    def newest_snapshot(self) -> LogMark | None:
+        """The last decision that a snapshot of this log knew when this process first read the log; None for none."""
+        marks = [mark for mark in self._snapshots if mark.log_id == self.state.log_id]
+        return max(marks, key=lambda mark: mark.seq, default=None)
 
     @property
     def state(self) -> State:
@@ -80,18 +89,59 @@ class LogFollower:
             self._confirm_log()
         return not self._unread.places
 
-    def read_to_end(self, limit_ms: int, stall_limit_ms: int) -> None:
+    def read_to_end(
+        self, limit_ms: int, stall_limit_ms: int, barrier: Mapping[TopicPartition, int] = NO_BARRIER
+    ) -> None:
         """Open a new reader and read up to the end that the log has at that moment.
 
-        Everything committed before this call is read. Records that a foreign writer keeps appending do not delay it.
+        With a barrier that was written to the log, everything is read that was committed before the barrier was
+        written. Without one, it is what the answering broker knows, which may be less, even less than was read before:
+        only a barrier shows whether that broker lags or the log has lost its end. Records that a foreign writer keeps
+        appending do not delay it.
 
         Raises:
             LogUnavailableError: it took longer than ``limit_ms`` in all, or ``stall_limit_ms`` without a new decision.
+            LogContinuityError: the barrier lies before what was read: the log has lost its end.
         """
         self.close()
-        deadline = ReadDeadline(self._clock, f"the end of topic {DECISIONS}", limit_ms, stall_limit_ms)
+        place = DECISIONS_PARTITION
+        if barrier.get(place, self.point.next_offset) < self.point.next_offset:
+            message = (
+                f"a record was appended to topic {DECISIONS} at offset {barrier[place]}, but decision {self.state.seq} "
+                f"was read before offset {self.point.next_offset}: decisions were lost, or the topic was recreated; "
+                f"{RESTORE_OR_BEGIN_ANEW}"
+            )
+            raise LogContinuityError(message)
+        self._barrier = barrier
+        deadline = ReadDeadline(self._clock, "", limit_ms, stall_limit_ms)
         read_offset = self._read_offset
         while not self.poll(50):
+            if self._unread.beyond and not barrier:
+                return
+            deadline.what = f"the end of topic {DECISIONS}{self._unread.shortfall}"
+            deadline.check(progress=self._read_offset > read_offset)
+            read_offset = self._read_offset
+
+    def read_to(self, seq: Seq, limit_ms: int, stall_limit_ms: int) -> PartitionEnd | None:
+        """Open a new reader and read on until a decision, or until the answering broker reports the end of the log.
+
+        Returns:
+            The end that was reported before the decision was read; None if the decision was read.
+
+        Raises:
+            LogUnavailableError: it took longer than ``limit_ms`` in all, or ``stall_limit_ms`` without a record.
+        """
+        self.close()
+        self._barrier = NO_BARRIER
+        deadline = ReadDeadline(self._clock, f"decision {seq} in topic {DECISIONS}", limit_ms, stall_limit_ms)
+        read_offset = self._read_offset
+        while True:
+            self.poll(50)
+            if self.state.seq >= seq:
+                return None
+            end = self._unread.last_ends.get(DECISIONS_PARTITION)
+            if end is not None:
+                return end
             deadline.check(progress=self._read_offset > read_offset)
             read_offset = self._read_offset
 
@@ -105,16 +155,19 @@ class LogFollower:
         reader = self._open_reader()
         try:
             if not self._recovered:
-                self.point = find_start_point(reader, self._clock)
+                catalog = read_catalog(reader, self._clock)
+                self.point = find_start_point(reader, self._clock, catalog=catalog)
+                self._snapshots = catalog.marks()
                 self._recovered = True
             require_kept(reader, self.point.next_offset)
-            self._unread = Unread({DECISIONS_PARTITION: self.point.next_offset}, reader.end_offsets(DECISIONS))
+            begin = {DECISIONS_PARTITION: self.point.next_offset}
+            self._unread = Unread(begin, reader.end_offsets(DECISIONS), self._barrier)
         except BaseException:
             reader.close()
             raise
         self._stream = DecisionStream(self.state.log_id, Seq(self.state.seq + 1), self._foreign)
         self._read_offset = self.point.next_offset
-        reader.assign({DECISIONS_PARTITION: self.point.next_offset})
+        reader.assign(begin)
         return reader
 
     def _confirm_log(self) -> None:

@@ -12,7 +12,7 @@ from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.decide import DecideResult, follow_up, is_written
-from controlplane.core.deciding.observations import Observations, observe, skip_to_recorded
+from controlplane.core.deciding.observations import Observations, observe, skip_to_recorded, with_rest
 from controlplane.core.log.inputs import DECIDED_TOPICS, INPUT_TOPICS
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
@@ -31,7 +31,9 @@ _LOOK_BACK_LIMITS: Final = 3
 The *term opened* event records the offsets, so that the audit begins at the same ones (decision 0011).
 """
 _LOOK_BACK_RECORDS: Final = 100_000
-"""More than a window of one partition holds. Not a duration, because brokers' clocks may differ or be set."""
+"""Most records of one partition that are read back. Not a duration, because brokers' clocks may differ or be set."""
+_SAME_CLOCK_MS: Final = 1_000
+"""Partitions whose times differ by no more are asked together, for the earliest of these times."""
 _REFUSALS_KEPT: Final = 10_000
 """By a standby, which may follow for days beside a foreign writer. A leader keeps all until it has written them."""
 _DROPS_LOGGED_EVERY_MS: Final = 10_000
@@ -51,14 +53,26 @@ class InputReader:
         clock: Clock,
         metrics: ControllerMetrics,
         framing: Framing | None = None,
+        unwritten_letters: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Set up without reading: :meth:`start` begins. ``framing`` is None without a schema registry."""
+        """Set up without reading: :meth:`start` begins.
+
+        Args:
+            open_reader: makes a reader of the cluster's topics.
+            clock: for deadlines.
+            metrics: counts inputs.
+            framing: None without a schema registry.
+            unwritten_letters: the number of dead letters that wait. They count among the inputs that wait.
+        """
         self._open_reader = open_reader
         self._clock = clock
         self._metrics = metrics
         self._framing = framing
+        self._unwritten_letters = unwritten_letters
         self._reader: LogReader | None = None
         self._holds_back = False
+        self._ended_at: dict[TopicPartition, int] = {}
+        self._catching_up_to: Mapping[TopicPartition, int] = {}
         self._observations = Observations()
         self._observed_from: Mapping[TopicPartition, int] = {}
         self._refusals: list[Refusal] = []
@@ -77,17 +91,41 @@ class InputReader:
         """The first offset that was read, by partition."""
         return self._observed_from
 
-    def start(self, state: State) -> None:
+    def start(self, state: State, times_ms: Mapping[TopicPartition, int]) -> None:
         """Begin at the state's positions; in ``heartbeats``, begin three silence limits before the present time.
 
-        A partition that does not answer is not waited for: it is read from the state's position once it is back. If
-        this machine's clock is ahead of the brokers' clocks, reading begins later, and silences count from there: by at
-        most one limit. The time is not measured back from the last record: after an outage of all controllers and nodes
-        that record is old, and what nodes reported of their slots before the outage would count as reported just now.
+        The present time of a partition is that of its broker, which is known from the append of a tick. A partition
+        without it takes the earliest of the others. Of each partition at most the last 100,000 records are read back;
+        silences count from there then. The time is not measured back from the last record: after an outage of all
+        controllers and nodes that record is old, and what nodes reported of their slots before the outage would count
+        as reported just now.
+
+        A partition that does not answer is not waited for: it is read from the state's position once it is back.
+
+        Args:
+            state: after the decisions that were read.
+            times_ms: for partitions of ``heartbeats`` the append time, in ms, of a record written just now; not empty.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
         """
         reader = self._open_reader()
-        since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.cluster.silence_limit_ms
-        firsts = reader.offsets_at_time(HEARTBEATS, since_ms, only_answering=True)
+        try:
+            positions = self._first_positions(reader, state, times_ms)
+            reader.assign(positions)
+        except BaseException:
+            reader.close()
+            raise
+        self._reader = reader
+        self._heard_at_ms = self._clock.monotonic_ms()
+        self._observations = Observations(positions=positions)
+        self._ended_at = {}
+        self._observed_from = dict(positions)
+
+    def _first_positions(
+        self, reader: LogReader, state: State, times_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        firsts = _first_heartbeats(reader, _LOOK_BACK_LIMITS * state.cluster.silence_limit_ms, times_ms)
         for topic in DECIDED_TOPICS:
             firsts |= reader.start_offsets(topic, only_answering=True)
         positions = {}
@@ -105,11 +143,7 @@ class InputReader:
                     _log.error(
                         "inputs were deleted before any decision took them up", at=place, first=first, wanted=wanted
                     )
-        reader.assign(positions)
-        self._reader = reader
-        self._heard_at_ms = self._clock.monotonic_ms()
-        self._observations = Observations(positions=positions)
-        self._observed_from = dict(positions)
+        return positions
 
     @property
     def known_partitions(self) -> int:
@@ -117,7 +151,7 @@ class InputReader:
         return sum(place.topic == HEARTBEATS for place in self._observations.positions)
 
     def lacks_partitions(self) -> bool:
-        """Ask Kafka whether ``heartbeats`` has partitions that are not read yet.
+        """Ask Kafka whether ``heartbeats`` has partitions that are not read yet, or not as far as they were to be.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
@@ -125,7 +159,8 @@ class InputReader:
         """
         if self._reader is None:
             raise InvariantViolationError("an input reader that was not started has no log reader")
-        return self._reader.partition_count(HEARTBEATS) > self.known_partitions
+        is_behind = self._lacks(self._catching_up_to) > 0
+        return is_behind or self._reader.partition_count(HEARTBEATS) > self.known_partitions
 
     def follow_partitions(self, state: State) -> None:
         """Also read the partitions of ``heartbeats`` that a leader has recorded; see :meth:`take_in_partitions`.
@@ -144,7 +179,8 @@ class InputReader:
         100,000 of each. Partitions that do not answer are not waited for.
 
         Raises:
-            LogUnavailableError: Kafka did not answer in time; no node may be fenced on the basis of what was read.
+            LogUnavailableError: Kafka did not answer in time; no node may be fenced on the basis of what was read, and
+                :meth:`lacks_partitions` says so until a later call has succeeded.
         """
         # A new reader, because the present client could take minutes to refresh its metadata.
         reader = self._open_reader()
@@ -166,8 +202,11 @@ class InputReader:
         self._holds_back = False
         self._observations = replace(self._observations, positions={**known, **added})
         self._observed_from = {**self._observed_from, **added}
-        _log.info("partitions were added", topic=HEARTBEATS, read_from=added)
+        if added:
+            _log.info("partitions were added", topic=HEARTBEATS, read_from=added)
+        self._catching_up_to = ends
         self.catch_up(ends)
+        self._catching_up_to = {}
 
     def skip_to_recorded(self, state: State, answering: AbstractSet[TopicPartition]) -> None:
         """Restart at the state's positions in the partitions of ``heartbeats`` that do not answer and lag behind them.
@@ -205,7 +244,8 @@ class InputReader:
         if self._reader is None:
             return 0
         self._hold_back(self._reader)
-        records = self._reader.poll(_MAX_RECORDS, timeout_ms).records
+        records, ended = self._reader.poll(_MAX_RECORDS, timeout_ms)
+        self._ended_at |= {place: end.offset for place, end in ended.items()}
         if records:
             decoded = [self._decode(record) for record in records]
             self._observations = observe(self._observations, decoded)
@@ -214,16 +254,26 @@ class InputReader:
             self._heard_at_ms = self._clock.monotonic_ms()
         return len(records)
 
+    def read_to(self) -> dict[TopicPartition, int]:
+        """For each partition that is read now the offset before which everything was read."""
+        return {
+            place: max(offset, self._ended_at.get(place, 0))
+            for place, offset in self._observations.positions.items()
+            if place.topic == HEARTBEATS or not self._holds_back
+        }
+
     def since_last_read_ms(self) -> int:
         """Milliseconds since a record was last read; while any controller ticks, several records arrive per second."""
         return self._clock.monotonic_ms() - self._heard_at_ms
 
     def _hold_back(self, reader: LogReader) -> None:
-        """Stop reading membership records and intents while too many wait for decisions; heartbeats are read on.
+        """Stop reading membership records and intents while too many wait for decisions or for their dead letters.
+
+        Heartbeats are read on.
 
         Pending inputs are kept: an audit takes inputs up in the order of their offsets, and would notice a gap.
         """
-        pending = len(self._observations.pending)
+        pending = len(self._observations.pending) + self._unwritten_letters()
         holds_back = pending >= (_MOST_PENDING // 2 if self._holds_back else _MOST_PENDING)
         if holds_back == self._holds_back:
             return
@@ -247,7 +297,8 @@ class InputReader:
         self._observations, refused = follow_up(state, self._observations)
         self._caught_up_with = (state.seq, self._observations)
         self._refusals.extend(refused)
-        self._refusals = _bounded([refusal for refusal in self._refusals if not is_written(state, refusal)])
+        waiting = [refusal for refusal in self._refusals if not is_written(state, self._observations, refusal)]
+        self._refusals = _bounded(waiting)
 
     def drop_oldest_refusals(self) -> None:
         """Keep the newest 10,000 refusals. Only for a standby: no dead letter will be written of the others.
@@ -268,15 +319,16 @@ class InputReader:
                 kept=_REFUSALS_KEPT,
             )
 
-    def decided(self, result: DecideResult) -> None:
-        """Keep the observations that deciding on them has left.
+    def decided(self, result: DecideResult, gates: Mapping[TopicPartition, int]) -> None:
+        """Keep the observations that deciding on them, up to these offsets, has left.
 
         The inputs that the decision takes up stay pending: :meth:`catch_up_with` drops them after the commit.
         """
+        whole = self._observations
         if result.sealed is None:
-            self._observations = result.observations
+            self._observations = with_rest(result.observations, whole, gates)
         else:
-            self._observations = replace(result.observations, pending=self._observations.pending)
+            self._observations = replace(result.observations, pending=whole.pending, positions=whole.positions)
 
     def take_refusals(self) -> list[Refusal]:
         """Remove and return the refusals whose dead letters may not be written yet; the leader writes them."""
@@ -304,6 +356,36 @@ class InputReader:
 
 def _partitions(reader: LogReader, *topics: str) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for topic in topics for number in range(reader.partition_count(topic))]
+
+
+def _first_heartbeats(
+    reader: LogReader, look_back_ms: int, times_ms: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """For each partition of ``heartbeats`` that answers the offset to begin at: by its own clock, and not too far back.
+
+    Partitions are asked for one time together where their clocks agree, since each request asks all of them.
+    """
+    ends = reader.end_offsets(HEARTBEATS, only_answering=True)
+    earliest_ms = min(times_ms.values())
+    waiting = {place: times_ms.get(place, earliest_ms) for place in ends}
+    firsts: dict[TopicPartition, int] = {}
+    while waiting:
+        asked_ms = min(waiting.values())
+        together = [place for place, time_ms in waiting.items() if time_ms - asked_ms <= _SAME_CLOCK_MS]
+        found = reader.offsets_at_time(HEARTBEATS, asked_ms - look_back_ms, only_answering=True)
+        for place in together:
+            del waiting[place]
+            if place not in found:
+                continue
+            firsts[place] = max(found[place], ends[place] - _LOOK_BACK_RECORDS)
+            if firsts[place] > found[place]:
+                _log.warning(
+                    "too many heartbeats to read back, silences count from a later one",
+                    at=place,
+                    left_out=firsts[place] - found[place],
+                    read_from=firsts[place],
+                )
+    return firsts
 
 
 def _bounded(refusals: list[Refusal]) -> list[Refusal]:

@@ -6,9 +6,9 @@ from typing import Final
 import structlog
 
 from controlplane.config import ROUTING_TABLE
-from controlplane.core.deciding.decide import decide, repair_table
+from controlplane.core.deciding.decide import DecideResult, decide, repair_table
 from controlplane.core.deciding.expiry import partitions_are_due
-from controlplane.core.deciding.observations import Observations, PolicyAsked
+from controlplane.core.deciding.observations import Observations, PolicyAsked, read_to
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
@@ -17,7 +17,7 @@ from controlplane.core.routing.repair import TableDamage
 from controlplane.core.routing.rows import TableRow
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.slots.policy_contract import SlotPolicies
-from controlplane.core.values.identifiers import Term
+from controlplane.core.values.identifiers import Coordinates, Term, TopicPartition
 from controlplane.core.verification.invariants import check_step
 from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import Clock, CommitOutcome, TransactionalWriter
@@ -27,7 +27,9 @@ from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.publisher import Publication, TablePublisher
 from controlplane.service.table_watch import TableWatch
 
-_FLUSH_MS: Final = 2_000
+_FLUSH_MS: Final = 200
+"""How long a decision waits for the dead letters of membership records and intents that it refuses. Longer than Kafka
+takes as a rule; a decision to fence a node must not wait longer for a topic that it does not need."""
 _RESOLVE_MS: Final = 1_000
 
 _log = structlog.get_logger(__name__)
@@ -64,7 +66,7 @@ class Leadership:
         self._clock = clock
         self._metrics = metrics
         self._unresolved: tuple[SealedDecision, Publication, int] | None = None
-        self._last_observations: Observations | None = None
+        self._last_looked_at: tuple[Observations | None, Mapping[TopicPartition, int]] = None, {}
         self._refusal = ""
         self._asked_at_ms = 0
         self._repair_due: TableDamage | None = None
@@ -76,13 +78,8 @@ class Leadership:
         return self.state.term
 
     def commit(self, sealed: SealedDecision) -> CommitOutcome:
-        """Commit one decision with its rows; the state advances only when Kafka has acknowledged the commit.
-
-        Raises:
-            LogUnavailableError: dead letters of inputs that the decision passes are not written; nothing was committed.
-        """
+        """Commit one decision with its rows; the state advances only when Kafka has acknowledged the commit."""
         check_step(self.state, sealed.decision, sealed.state, self._slot_policies)
-        self._dead_letters.flush(_FLUSH_MS)
         is_whole = sealed.republish or (bool(sealed.rows) and self._damaged is not None)
         rows = self._whole_table(sealed) if is_whole else sealed.rows
         publication = self._publisher.publication(sealed, rows, is_whole=is_whole)
@@ -109,31 +106,63 @@ class Leadership:
 
         Raises:
             InvariantViolationError: the outcome of a commit is unknown; nothing may be decided until it is known.
-            LogUnavailableError: see :meth:`commit`; or heartbeats have new partitions that could not be read in time.
         """
         if self._unresolved is not None:
             raise InvariantViolationError("the outcome of a commit is unknown: nothing may be decided before it is")
-        if self._input_reader.observations is self._last_observations:  # equal inputs give an equal decision
+        self._dead_letters.listen()
+        gates: Mapping[TopicPartition, int] = self._dead_letters.gates(self.state.positions)
+        observations, former_gates = self._last_looked_at
+        if self._input_reader.observations is observations and gates == former_gates:
+            # Equal inputs give an equal decision.
             return None if self._repair_due is None else self._repair(self._repair_due)
-        result = decide(self.state, self._input_reader.observations, self._slot_policies)
+        result = self._decided(gates)
         if self._are_partitions_due(result.sealed):
             try:
-                lacks_partitions = self._input_reader.lacks_partitions()
+                if self._input_reader.lacks_partitions():
+                    self._input_reader.take_in_partitions()
+                    result = self._decided(gates)
             except LogUnavailableError as error:
                 # The leadership continues as long as commits succeed. Only fencing for silence has to wait.
                 _log.warning("deciding waits until Kafka says whether partitions were added", error=str(error))
                 return None
-            if lacks_partitions:
-                self._input_reader.take_in_partitions()
-                result = decide(self.state, self._input_reader.observations, self._slot_policies)
         self._show_refusal(result.observations.policy_asked)
-        self._dead_letters.write((*self._input_reader.take_refusals(), *result.refusals))
-        self._input_reader.decided(result)
+        self._dead_letters.write(self._input_reader.take_refusals())
+        result, gates = self._before_unwritten(result, gates)
+        self._input_reader.decided(result, gates)
         if result.sealed is None:
-            self._last_observations = self._input_reader.observations
+            self._last_looked_at = self._input_reader.observations, gates
             # Here and not only where nothing was read: heartbeats of many nodes leave no poll without a record.
             return None if self._repair_due is None else self._repair(self._repair_due)
         return self.commit(result.sealed)
+
+    def _decided(self, gates: Mapping[TopicPartition, int]) -> DecideResult:
+        return decide(self.state, read_to(self._input_reader.observations, gates), self._slot_policies)
+
+    def _before_unwritten(
+        self, result: DecideResult, gates: Mapping[TopicPartition, int]
+    ) -> tuple[DecideResult, Mapping[TopicPartition, int]]:
+        """Write the dead letters of a result; decide again without the inputs behind those that cannot be written now.
+
+        Each further turn leaves more inputs out, so that there are only as many turns as refused inputs.
+        """
+        told: set[Coordinates] = set()
+        while True:
+            self._dead_letters.write(each for each in result.refusals if each.coordinates not in told)
+            told.update(each.coordinates for each in result.refusals)
+            if result.sealed is None or not self._lower_gates(gates):
+                return result, gates
+            self._dead_letters.flush(_FLUSH_MS)
+            lower = self._lower_gates(gates)
+            if not lower:
+                return result, gates
+            _log.warning("inputs wait behind refused ones whose dead letters cannot be written", behind=lower)
+            gates = {**gates, **lower}
+            result = self._decided(gates)
+
+    def _lower_gates(self, gates: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The offsets that positions must not pass, where they are lower than the given ones."""
+        found = self._dead_letters.gates(self.state.positions)
+        return {place: offset for place, offset in found.items() if offset < gates.get(place, offset + 1)}
 
     def watch_table(self, watch: TableWatch) -> None:
         """Let the next decision repair the table if its topic does not hold what was committed.
@@ -159,7 +188,7 @@ class Leadership:
     def _repair(self, damage: TableDamage) -> CommitOutcome:
         """Commit a decision that writes the whole table again.
 
-        Its positions pass heartbeats, so the dead letters of refused heartbeats are written first.
+        Its positions pass heartbeats only.
         """
         self._input_reader.catch_up_with(self.state)
         self._dead_letters.write(self._input_reader.take_refusals())

@@ -18,6 +18,7 @@ from controlplane.core.values.identifiers import Term
 from controlplane.core.values.machine import Woke
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import Clock, Threads
+from controlplane.service.lease_notes import LeaseNotes
 from controlplane.service.lease_profiles import AnyProfile, CommonEvent
 from controlplane.service.metrics import ControllerMetrics
 
@@ -57,6 +58,7 @@ class LeaseKeeper:
         metrics: ControllerMetrics,
         store_timeout_ms: int,
         rest_ms: int,
+        notes: LeaseNotes,
     ) -> None:
         """Set up without a request to the store: :meth:`start` begins.
 
@@ -67,12 +69,14 @@ class LeaseKeeper:
             metrics: shows whether the store answers.
             store_timeout_ms: how long one request to the store may take.
             rest_ms: how long this controller does not ask for the lease after :meth:`stop`.
+            notes: exchanged with the store by the keeper's thread, after requests that the store has answered.
         """
         self._profile = profile
         self._clock = clock
         self._metrics = metrics
         self._store_timeout_ms = store_timeout_ms
         self._rest_ms = rest_ms
+        self.notes = notes
         self._condition = threads.condition()
         self._inbox: deque[CommonEvent] = deque()
         self._has_answered = False
@@ -163,6 +167,8 @@ class LeaseKeeper:
             if answer is not None:
                 with self._condition:
                     actions.extend(self._on_event(answer))
+        if isinstance(self._store, _Answers):  # a renewal must not wait behind a request that is not answered either
+            self.notes.exchange(holds_lease=self._profile.term is not None)
         with self._condition:
             return not self._stopping or bool(self._inbox)
 

@@ -42,6 +42,11 @@ class ControllerMetrics:
         self.dead_letters = Counter(
             "controlplane_dead_letters", "Refused inputs, by reason", ["reason"], registry=registry
         )
+        self.dead_letters_dropped = Counter(
+            "controlplane_dead_letters_dropped",
+            "Refused heartbeats without a dead letter, because too many letters wait for the topic",
+            registry=registry,
+        )
         self.commit_seconds = Histogram(
             "controlplane_commit_seconds",
             "Time from the beginning of a decision's transaction to its commit",
@@ -52,8 +57,8 @@ class ControllerMetrics:
         self.steps_down = Counter(
             "controlplane_steps_down",
             "Times that this controller stopped leading, by reason. On request: resigned, shutdown, lease handed over. "
-            "Otherwise: lease lost, stalled, cut off from Kafka, unreachable, commit without an answer, fenced, "
-            "failed (see its log)",
+            "Otherwise: lease lost, stalled, cut off from Kafka, deaf to a partition, unreachable, commit without an "
+            "answer, fenced, failed (see its log)",
             ["reason"],
             registry=registry,
         )
@@ -75,6 +80,24 @@ class ControllerMetrics:
             "controlplane_heartbeat_partitions_without_ticks",
             f"Partitions of heartbeats without ticks for {STANDS_AFTER_MS // 1_000} s; "
             "nodes with heartbeats there are not fenced",
+            registry=registry,
+        )
+        self.clock_spread_ms = Gauge(
+            "controlplane_broker_clock_spread_ms",
+            "Greatest less least time of the newest ticks over the partitions of heartbeats, in ms: how far the clocks "
+            "of their leaders' brokers are apart, or a partition is read late",
+            registry=registry,
+        )
+        self.topic_settings_known = Gauge(
+            "controlplane_topic_settings_known",
+            "0 while Kafka does not show this controller the settings of its topics, which are looked at twice a "
+            "minute, else 1",
+            registry=registry,
+        )
+        self.topic_settings_known.set(1)
+        self.broken_promises = Gauge(
+            "controlplane_broken_promises",
+            "Settings of topics that break a promise; if a second look finds one as well, the controller ends",
             registry=registry,
         )
         self.inputs = Counter("controlplane_inputs", "Input records processed, by topic", ["topic"], registry=registry)

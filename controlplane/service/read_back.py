@@ -1,11 +1,15 @@
 """Lets a leader read its own decisions back, to notice that the log was replaced or that another controller leads."""
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
 
+from controlplane.config import DECISIONS
 from controlplane.core.log.identity import check_committed, check_term
 from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import LogUnavailableError
 from controlplane.ports import Clock
 from controlplane.service.follower import LogFollower
 from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, StallWatch
@@ -18,41 +22,92 @@ _log = structlog.get_logger(__name__)
 class ReadBack:
     """Checks that what a leader has committed can be read. One for each leadership. Not thread-safe."""
 
-    def __init__(self, follower: LogFollower, clock: Clock) -> None:
-        """Begin now; ``follower`` has read the log as far as the leader had when it took over."""
+    def __init__(
+        self,
+        follower: LogFollower,
+        write_barrier: Callable[[], Mapping[TopicPartition, int]],
+        clock: Clock,
+        stall_limit_ms: int = STALL_LIMIT_MS,
+    ) -> None:
+        """Begin now.
+
+        Args:
+            follower: has read the log as far as the leader had when it took over.
+            write_barrier: appends a barrier to the log, through the leader's own writer.
+            clock: for the interval and for deadlines.
+            stall_limit_ms: how long to wait for the barrier.
+        """
         self._follower = follower
+        self._write_barrier = write_barrier
+        self._stall_limit_ms = stall_limit_ms
         self._clock = clock
         self._looked_at_ms = clock.monotonic_ms()
         self._watch = StallWatch(clock, STALL_LIMIT_MS)
 
-    def look(self, led: State) -> bool:
+    def look(self, led: State, is_heard: Callable[[], bool]) -> bool:
         """Read on if the interval has passed, and compare with the leader's state; return whether it had passed.
+
+        Args:
+            led: the leader's state.
+            is_heard: whether Kafka acknowledges the leader's ticks now. While it does not, decisions that do not come
+                and readings that fail prove nothing, and would end a leadership that no other one could replace.
 
         Raises:
             FencedError: a later term is open, which a leader with nothing to commit would not notice otherwise.
-            LogUnavailableError: committed decisions do not arrive, and Kafka does not answer in time.
+            LogUnavailableError: committed decisions do not arrive, and Kafka, which acknowledges ticks, does not answer
+                in time, or only a broker that lags; or the leader's writer is of no use any more.
             StopError: the log is not the one that was led: it was deleted, recreated, or has lost decisions.
         """
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._looked_at_ms < _INTERVAL_MS:
             return False
         self._looked_at_ms = now_ms
+        try:
+            if not self._needs_barrier(led, is_heard):
+                return True
+        except LogUnavailableError as error:
+            self._put_off(error, is_heard)
+            return True
+        # Outside: a barrier that fails leaves a writer that cannot commit any more.
+        barrier = self._write_barrier()
+        try:
+            self._follower.read_to_end(READ_LIMIT_MS, self._stall_limit_ms, barrier)
+        except LogUnavailableError as error:
+            self._put_off(error, is_heard)
+            return True
+        check_term(self._follower.state, led)
+        check_committed(self._follower.state, led)
+        return True
+
+    def _put_off(self, error: LogUnavailableError, is_heard: Callable[[], bool]) -> None:
+        """Read on later, if Kafka is away; otherwise raise the error of the reading."""
+        if is_heard():
+            raise error
+        _log.warning("own decisions are read back when Kafka is there again", error=str(error))
+        self._watch = StallWatch(self._clock, STALL_LIMIT_MS)
+
+    def _needs_barrier(self, led: State, is_heard: Callable[[], bool]) -> bool:
+        """Read on; return whether only a barrier can show if decisions that do not come are lost.
+
+        When a topic is deleted and recreated, its leader epochs start again. A consumer that knows the former epochs
+        ignores the new metadata as outdated, and waits without an error. A producer ignores the epochs and writes on.
+        So decisions that do not come are read with a new client, which has no cached metadata.
+
+        They may still be late: the end of a transaction is acknowledged before its marker is written, and until then no
+        reader gets further. They count as lost only if they are not before a barrier that is written now. A broker that
+        lags ends the log before that barrier.
+        """
         known_seq = self._follower.state.seq
         self._follower.poll(0)
         check_term(self._follower.state, led)
         is_level = self._follower.state.seq >= led.seq
-        if self._watch.is_stalled(progress=is_level or self._follower.state.seq > known_seq):
-            self._read_anew(led)
-        return True
-
-    def _read_anew(self, led: State) -> None:
-        """Read with a new client, which has no cached metadata.
-
-        When a topic is deleted and recreated, its leader epochs start again. A consumer that knows the former epochs
-        ignores the new metadata as outdated, and waits without an error. A producer ignores the epochs and writes on.
-        """
+        if not self._watch.is_stalled(progress=is_level or not is_heard() or self._follower.state.seq > known_seq):
+            return False
         _log.warning("own decisions cannot be read, reopening", read=self._follower.state.seq, committed=led.seq)
-        self._follower.read_to_end(READ_LIMIT_MS, STALL_LIMIT_MS)
+        end = self._follower.read_to(led.seq, READ_LIMIT_MS, STALL_LIMIT_MS)
         self._watch = StallWatch(self._clock, STALL_LIMIT_MS)
         check_term(self._follower.state, led)
-        check_committed(self._follower.state, led)
+        if end is not None and end.awaits_marker:
+            _log.warning("a transaction's end is not marked yet, waiting", topic=DECISIONS, offset=end.offset)
+            return False
+        return end is not None

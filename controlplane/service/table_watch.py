@@ -7,7 +7,7 @@ are more, the next repair follows after 1 s, as long as each repair finds fewer 
 read costs one hash.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
@@ -19,12 +19,12 @@ from controlplane.core.log.state import State
 from controlplane.core.routing.repair import OwnEpoch, OwnEpochWatch, RepairPace, TableDamage
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker
 from controlplane.core.routing.topic_image import TopicImage
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, PrerequisiteError
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.publisher import TablePublisher, can_be_removed_at_once
 from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, ReadDeadline
-from controlplane.topic_reading.unread import Unread
+from controlplane.topic_reading.unread import NO_BARRIER, Unread
 
 _MAX_RECORDS: Final = 5_000
 _INTERVAL_MS: Final = 200
@@ -78,21 +78,29 @@ class TableWatch:
         self._log_id = log_id
         self._has_position = False
         self._unread = Unread({}, {})
+        self._barrier = NO_BARRIER
         self._has_more = True
         self._looked_at_ms = clock.monotonic_ms()
         self._own_epochs = OwnEpochWatch(self._looked_at_ms, STALL_LIMIT_MS)
         self._pace = RepairPace()
 
-    def read_to_end(self) -> None:
+    def read_to_end(self, barrier: Mapping[TopicPartition, int], stall_limit_ms: int) -> None:
         """Read the topic from its start to the end that it has when the reading begins.
+
+        Args:
+            barrier: everything before these offsets is read as well, whatever end the broker answers.
+            stall_limit_ms: limit of the time without a record.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
             LogContinuityError: see :func:`fold_into_image`.
         """
-        deadline = ReadDeadline(self._clock, f"the end of topic {ROUTING_TABLE}", READ_LIMIT_MS, STALL_LIMIT_MS)
+        self._barrier = barrier
+        deadline = ReadDeadline(self._clock, "", READ_LIMIT_MS, stall_limit_ms)
         while not self._is_at_end:
-            deadline.check(progress=self._read(50))
+            progress = self._read(50)
+            deadline.what = f"the end of topic {ROUTING_TABLE}{self._unread.shortfall}"
+            deadline.check(progress=progress)
 
     def damage(self, led: State, publisher: TablePublisher) -> TableDamage | None:
         """Read on, once every 200 ms at the end of the topic, and look for damage that has to be repaired now.
@@ -122,7 +130,11 @@ class TableWatch:
         check_marker(marker, led)
         is_shown = marker is not None and marker.epoch == led.epoch
         own = self._own_epochs.look(
-            now_ms, led.epoch, is_shown=is_shown, has_moved=self._has_more, is_at_end=self._is_at_end
+            now_ms,
+            led.epoch,
+            is_shown=is_shown,
+            has_moved=self._has_more,
+            is_at_end=self._is_at_end and not self._awaits_marker,
         )
         match own:
             case OwnEpoch.AWAITED:
@@ -152,6 +164,11 @@ class TableWatch:
         self._reader.close()
 
     @property
+    def _awaits_marker(self) -> bool:
+        """Whether the topic ends at a transaction that has not ended, or whose end is not marked yet."""
+        return any(end.awaits_marker for end in self._unread.last_ends.values())
+
+    @property
     def _is_at_end(self) -> bool:
         """Whether the topic is read to the end that it had when this reader was assigned."""
         return self._has_position and not self._unread.places
@@ -160,7 +177,7 @@ class TableWatch:
         """Fold one batch, from the start of the topic if there is no position yet; return whether it had a record."""
         if not self._has_position:
             begin = self._reader.start_offsets(ROUTING_TABLE)
-            self._unread = Unread(begin, self._reader.end_offsets(ROUTING_TABLE))
+            self._unread = Unread(begin, self._reader.end_offsets(ROUTING_TABLE), self._barrier)
             self._reader.assign(begin)
             self._has_position = True
             self.image = TopicImage(self._log_id)

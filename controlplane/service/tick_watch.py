@@ -1,4 +1,4 @@
-"""Reports partitions of ``heartbeats`` without ticks: their log time stands still, so silence cannot be measured."""
+"""Reports partitions of ``heartbeats`` without ticks, where silence cannot be measured, and clocks that differ."""
 
 from typing import Final
 
@@ -10,6 +10,8 @@ from controlplane.ports import Clock
 from controlplane.service.metrics import STANDS_AFTER_MS, ControllerMetrics
 
 _LOOK_EVERY_MS: Final = 1_000
+_SPREAD_LIMIT_MS: Final = 1_000
+"""The spread of the brokers' clocks beyond which it is reported."""
 
 _log = structlog.get_logger(__name__)
 
@@ -24,6 +26,7 @@ class TickWatch:
         self._looked_at_ms: int | None = None
         self._last_ticks: dict[int, tuple[int | None, int]] = {}
         self._standing: list[int] = []
+        self._reports_spread = False
 
     def look(self, observations: Observations) -> None:
         """Note the last tick of each partition, at most once a second; log changes only."""
@@ -39,6 +42,7 @@ class TickWatch:
                 self._last_ticks[partition] = tick_ms, now_ms
         standing = [each for each in known if now_ms - self._last_ticks[each][1] >= STANDS_AFTER_MS]
         self._metrics.partitions_without_ticks.set(len(standing))
+        self._look_at_clocks(observations, [each for each in known if self._last_ticks[each][1] == now_ms])
         if standing == self._standing:
             return
         self._standing = standing
@@ -50,3 +54,26 @@ class TickWatch:
             )
         else:
             _log.info("every partition gets ticks again", topic=HEARTBEATS)
+
+    def _look_at_clocks(self, observations: Observations, ticking: list[int]) -> None:
+        """Compare the last ticks of the partitions that have new ones: each has the clock of its leader's broker.
+
+        A partition that is read late differs as well, by as much as it is behind.
+        """
+        views = [view for each in ticking if (view := observations.partitions.get(each)) is not None]
+        last_ticks_ms = [view.last_tick_ms for view in views if view.last_tick_ms is not None]
+        spread_ms = max(last_ticks_ms) - min(last_ticks_ms) if last_ticks_ms else 0
+        self._metrics.clock_spread_ms.set(spread_ms)
+        if (spread_ms > _SPREAD_LIMIT_MS) == self._reports_spread:
+            return
+        self._reports_spread = not self._reports_spread
+        if self._reports_spread:
+            _log.warning(
+                "brokers' clocks differ, or a partition is read late: this fences no node, but times that are shown "
+                "are wrong; set the brokers' clocks",
+                topic=HEARTBEATS,
+                spread_ms=spread_ms,
+                limit_ms=_SPREAD_LIMIT_MS,
+            )
+        else:
+            _log.info("brokers' clocks agree again", spread_ms=spread_ms)

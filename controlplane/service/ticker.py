@@ -1,13 +1,13 @@
 """Writes ticks, which mark time in the log, to each partition of ``heartbeats``; standbys tick like the leader."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import structlog
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.membership.inputs import Tick
-from controlplane.core.values.identifiers import ControllerId
+from controlplane.core.values.identifiers import ControllerId, Epoch, Seq, TopicPartition
 from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Clock, Delivery, EventWriter, OutgoingRecord, Threads
 
@@ -27,7 +27,13 @@ class Ticker:
         self._interval_ms = interval_ms
         self._stop = threads.signal()
         self._acknowledged_at_ms = clock.monotonic_ms()
+        self._acknowledged: dict[TopicPartition, int] = {}
+        self._appended_at_ms: dict[TopicPartition, int] = {}
+        self._stood_still_ms = 0
+        self._wakes_at_ms: int | None = None
+        self._partitions = 0
         self._wanted_partitions = 1
+        self._read: tuple[Seq, Epoch] = (Seq(0), Epoch(0))
         self._failure: BaseException | None = None
         self._denied: str | None = None
         self._thread = threads.thread(self._run, "ticker")
@@ -37,9 +43,17 @@ class Ticker:
         self._acknowledged_at_ms = self._clock.monotonic_ms()
         self._thread.start()
 
+    def serve_idle(self) -> None:
+        """Run the callbacks of the writer before :meth:`start`; its reports accumulate until then."""
+        self._writer.poll(0)
+
     def cover(self, partitions: int) -> None:
         """Tick to at least this many partitions; Kafka is asked for their number only if this is more than before."""
         self._wanted_partitions = partitions
+
+    def name(self, seq: Seq, table_epoch: Epoch) -> None:
+        """Name the last decision that this controller has read in the next ticks, with the table epoch after it."""
+        self._read = seq, table_epoch
 
     def stop(self) -> None:
         """End the thread; ticks still queued are dropped."""
@@ -57,32 +71,66 @@ class Ticker:
             raise self._failure
         return self._clock.monotonic_ms() - self._acknowledged_at_ms
 
+    def stood_still_ms(self) -> int:
+        """The longest time for which this process did not run, since the last call.
+
+        It is the time by which the ticker's thread woke too late. A thread that waits for an answer of Kafka does not
+        count as one that stood still.
+        """
+        wakes_at_ms, longest_ms = self._wakes_at_ms, self._stood_still_ms
+        self._stood_still_ms = 0
+        return longest_ms if wakes_at_ms is None else max(longest_ms, self._clock.monotonic_ms() - wakes_at_ms)
+
+    def written(self) -> dict[TopicPartition, int]:
+        """For each partition the offset behind this controller's last acknowledged tick."""
+        return dict(self._acknowledged)
+
+    def broker_times_ms(self) -> tuple[Mapping[TopicPartition, int], bool]:
+        """When this controller's last ticks were appended, by the brokers' clocks, and whether none is missing.
+
+        Returns:
+            For each partition with an acknowledged tick its append time in ms, and whether these are all partitions.
+
+        Raises:
+            BaseException: the exception that ended the ticker's thread, if any.
+        """
+        if self._failure is not None:
+            raise self._failure
+        times_ms = dict(self._appended_at_ms)
+        return times_ms, 0 < self._partitions <= len(times_ms)
+
     def _run(self) -> None:
         try:
-            partitions = 0
             while not self._stop.is_set():
                 began_at_ms = self._clock.monotonic_ms()
                 try:
-                    self._tick(range(partitions))
-                    if partitions < self._wanted_partitions:
+                    self._tick(range(self._partitions))
+                    if self._partitions < self._wanted_partitions:
                         counted = self._writer.partition_count(HEARTBEATS)
-                        self._tick(range(partitions, counted))
-                        partitions = counted
+                        self._tick(range(self._partitions, counted))
+                        self._partitions = counted
                 except LogUnavailableError as error:
                     _log.warning("tick not written", error=str(error))
                 self._writer.poll(0)
                 self._refuse_denial()
-                elapsed_ms = self._clock.monotonic_ms() - began_at_ms
-                self._stop.wait(max(self._interval_ms - elapsed_ms, 1) / 1_000)
+                self._rest(began_at_ms)
         except BaseException as failure:  # noqa: BLE001 - handed to the controller's thread, which raises it
             self._failure = failure
+
+    def _rest(self, began_at_ms: int) -> None:
+        """Wait for the next round, and note by how much this thread wakes too late."""
+        now_ms = self._clock.monotonic_ms()
+        wakes_at_ms = self._wakes_at_ms = max(began_at_ms + self._interval_ms, now_ms + 1)
+        self._stop.wait((wakes_at_ms - now_ms) / 1_000)
+        self._stood_still_ms = max(self._stood_still_ms, self._clock.monotonic_ms() - wakes_at_ms)
+        self._wakes_at_ms = None
 
     def _refuse_denial(self) -> None:
         if self._denied is not None:
             raise ConfigurationError(self._denied)
 
     def _tick(self, partitions: Iterable[int]) -> None:
-        value = encode_input(Tick(self._controller_id, self._clock.wall_ms()))
+        value = encode_input(Tick(self._controller_id, self._clock.wall_ms(), *self._read))
         key = self._controller_id.encode()
         for partition in partitions:
             self._writer.send(OutgoingRecord(HEARTBEATS, key, value, partition), self._on_delivery)
@@ -92,3 +140,6 @@ class Ticker:
             self._denied = delivery.error
         if delivery.error is None:
             self._acknowledged_at_ms = self._clock.monotonic_ms()
+            place = TopicPartition(delivery.topic, delivery.partition)
+            self._acknowledged[place] = delivery.offset + 1
+            self._appended_at_ms[place] = delivery.append_time_ms

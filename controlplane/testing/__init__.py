@@ -36,7 +36,8 @@ from controlplane.testing.memory_lock import MemoryLockServer as MemoryLockServe
 from controlplane.testing.memory_lock import MemoryLockStore as MemoryLockStore
 from controlplane.testing.memory_log import MemoryEventWriter as MemoryEventWriter
 from controlplane.testing.memory_log import MemoryLogReader as MemoryLogReader
-from controlplane.testing.memory_log import MemoryTransactionalWriter as MemoryTransactionalWriter
+from controlplane.testing.memory_topics import MemoryTopicInspector as MemoryTopicInspector
+from controlplane.testing.memory_transactions import MemoryTransactionalWriter as MemoryTransactionalWriter
 from controlplane.testing.virtual_clock import VirtualClock as VirtualClock
 
 if TYPE_CHECKING:

@@ -7,13 +7,17 @@ client.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from controlplane.errors import FencedError, LogUnavailableError, PrerequisiteError
-from controlplane.ports import Clock, Delivery
-from controlplane.testing.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
+from controlplane.ports import Clock
+from controlplane.testing.memory_partition import LeadingBroker, MemoryPartition, MemoryTransaction, TransactionState
+from controlplane.testing.memory_sends import PendingSend, PendingSends
+
+_TIMESTAMP_TYPE: Final = "message.timestamp.type"
 
 
 class CommitFault(Enum):
@@ -39,28 +43,17 @@ class _Producer:
 
 
 @dataclass(slots=True)
-class PendingSend:
-    """A record that a writer has queued and the broker has not appended yet; times are in ms of the monotonic clock."""
-
-    topic: str
-    partition: int
-    key: bytes
-    value: bytes | None
-    due_ms: int
-    expires_ms: int
-    is_connected: Callable[[], bool]
-    complete: Callable[[Delivery], None]
-
-
-@dataclass(slots=True)
 class _Topic:
     partitions: list[MemoryPartition] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 class MemoryBroker:
-    """A Kafka cluster of one broker in memory. Thread-safe. Topic names include the cluster's prefix.
+    """A Kafka cluster in memory. Thread-safe. Topic names include the cluster's prefix.
 
     Attributes:
+        coordinator: the broker that coordinates transactions.
+        coordinator_available: False lets no transaction begin or end; single records and readers go on.
         delivery_delay_ms: time between the sending of a single record and its append.
         on_change: called with the name of a topic in which there may be something new to read.
         while_open: called while a commit's records are appended and its transaction is not ended yet.
@@ -69,6 +62,8 @@ class MemoryBroker:
     def __init__(self, clock: Clock) -> None:
         """Begin without topics; ``clock`` is the broker's time."""
         self.lock = threading.RLock()
+        self.coordinator = LeadingBroker()
+        self.coordinator_available = True
         self.delivery_delay_ms = 0
         self.on_change: Callable[[str], None] = _nobody_waits
         self.while_open: Callable[[], None] = _nobody_looks
@@ -76,12 +71,10 @@ class MemoryBroker:
         self._available = True
         self._topics: dict[str, _Topic] = {}
         self._producers: dict[str, _Producer] = {}
-        self._pending: deque[PendingSend] = deque()
+        self._sends = PendingSends(clock, self.takes_records, self.find_partition, self._tell_change)
         self._faults: deque[CommitFault] = deque()
         self._leaderless: set[tuple[str, int]] = set()
-        self._acks_to_lose = 0
-        self._unacknowledged: list[PendingSend] = []
-        self._sends_to_double = 0
+        self._read_only: set[tuple[str, int]] = set()
 
     # -- for the operator and the fault injector ---------------------------------------------------------------------
 
@@ -95,10 +88,23 @@ class MemoryBroker:
         self.settle()
         self._available = value
 
-    def create_topic(self, name: str, partition_count: int = 1) -> None:
-        """Create an empty topic; one with that name is deleted before, so that offsets begin at 0 again."""
+    def create_topic(self, name: str, partition_count: int = 1, settings: Mapping[str, str] | None = None) -> None:
+        """Create an empty topic; one with that name is deleted before, so that offsets begin at 0 again.
+
+        Without ``settings``, under Kafka's names, it has those of the deleted one.
+        """
         with self.lock:
+            former = self._topics.get(name, _Topic()).settings
             self._topics[name] = _Topic([MemoryPartition() for _ in range(partition_count)])
+            self.alter_topic(name, former if settings is None else settings)
+
+    def alter_topic(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Change settings of a topic. Of them ``message.timestamp.type`` has an effect, on records that follow."""
+        with self.lock:
+            found = self._topics[topic]
+            found.settings = {**found.settings, **settings}
+            for partition in found.partitions:
+                partition.keeps_create_time = found.settings.get(_TIMESTAMP_TYPE) == "CreateTime"
 
     def add_partitions(self, topic: str, partition_count: int) -> None:
         """Increase a topic to this many partitions; the new ones are empty, and the partition of a key may change."""
@@ -118,28 +124,68 @@ class MemoryBroker:
         with self.lock:
             self.partitions(topic)[partition].delete_before(offset)
 
+    def lose_from(self, topic: str, partition: int, offset: int) -> None:
+        """Lose a partition's records from an offset on, as brokers do that are restored from an older copy."""
+        with self.lock:
+            self.partitions(topic)[partition].lose_from(offset)
+
     def fail_next_commit(self, fault: CommitFault) -> None:
         """Let the next commit that reaches the broker end with this fault; several faults are queued."""
         self._faults.append(fault)
 
     def lose_leader(self, topic: str, partition: int) -> None:
-        """Leave a partition without a leader: requests for it get no answer, and single records for it wait."""
+        """Leave a partition without a leader: requests for it get no answer, and records and markers for it wait."""
         self.settle()
         self._leaderless.add((topic, partition))
+        self.hold_markers_back(topic, partition)
 
     def elect_leader(self, topic: str, partition: int) -> None:
         """Give a partition a leader again."""
         self.settle()
         self._leaderless.discard((topic, partition))
+        self.write_markers(topic, partition)
+
+    def lose_follower(self, topic: str, partition: int) -> None:
+        """Acknowledge no record for a partition, because a copy of it is on a broker that has just died.
+
+        The broker handles the requests of a connection in order, so later records of the same writer wait as well,
+        whatever their partition is.
+        """
+        self.settle()
+        self._sends.unreplicated.add((topic, partition))
+
+    def drop_follower(self, topic: str, partition: int) -> None:
+        """End :meth:`lose_follower`: the dead broker's copy no longer counts."""
+        self.settle()
+        self._sends.unreplicated.discard((topic, partition))
+
+    def set_read_only(self, topic: str, partition: int, *, read_only: bool) -> None:
+        """Let a partition take no record, for want of in-sync copies or of room; its readers go on."""
+        self.settle()
+        (self._read_only.add if read_only else self._read_only.discard)((topic, partition))
+
+    def hold_markers_back(self, topic: str, partition: int) -> None:
+        """Let the end of a transaction be acknowledged before its marker is written here, as Kafka does.
+
+        Until :meth:`write_markers` the last stable offset stays, and the coordinator lets the transactional id neither
+        begin a transaction nor be opened.
+        """
+        with self.lock:
+            self.partitions(topic)[partition].markers_are_late = True
+
+    def write_markers(self, topic: str, partition: int) -> None:
+        """Write the markers that were held back."""
+        with self.lock:
+            self.partitions(topic)[partition].write_late_markers(self._clock.wall_ms())
         self.on_change(topic)
 
     def lose_next_acks(self, count: int) -> None:
         """Append the next single records, but report them to their writers as given up in the end."""
-        self._acks_to_lose += count
+        self._sends.acks_to_lose += count
 
     def double_next_sends(self, count: int) -> None:
         """Append the next single records twice, as a retry of a producer that is not idempotent does."""
-        self._sends_to_double += count
+        self._sends.sends_to_double += count
 
     # -- for the clients ---------------------------------------------------------------------------------------------
 
@@ -162,6 +208,10 @@ class MemoryBroker:
             raise PrerequisiteError(f"there is no topic {topic!r}: create the cluster's topics first")
         return found.partitions
 
+    def settings(self, topic: str) -> Mapping[str, str]:
+        """The settings of a topic that exists."""
+        return self._topics[topic].settings
+
     def find_partition(self, topic: str, number: int) -> MemoryPartition | None:
         """A partition, or None if there is none."""
         found = self._topics.get(topic)
@@ -171,23 +221,28 @@ class MemoryBroker:
         """Whether requests for a partition are answered."""
         return self._available and (topic, partition) not in self._leaderless
 
+    def takes_records(self, topic: str, partition: int) -> bool:
+        """Whether a partition's leader appends what is sent."""
+        return self.has_leader(topic, partition) and (topic, partition) not in self._read_only
+
+    def is_replicated(self, topic: str, partition: int) -> bool:
+        """Whether what a partition's leader appends is acknowledged."""
+        return self.has_leader(topic, partition) and (topic, partition) not in self._sends.unreplicated
+
     def settle(self) -> None:
         """Do what has become due: append delayed records, give up expired ones, abort transactions that timed out."""
-        if not (self._pending or self._unacknowledged or any(each.transaction for each in self._producers.values())):
+        if not (self._sends or any(each.transaction for each in self._producers.values())):
             return
         with self.lock:
-            if self._available:
+            if self._available and self.coordinator_available:
                 for producer in self._producers.values():
                     self._abort_if_timed_out(producer)
-            if self._pending:
-                self._settle_pending()
-            if self._unacknowledged:
-                self._give_up_unacknowledged()
+            self._sends.settle()
 
     def send(self, pending: PendingSend) -> None:
         """Take a single record from a writer; it is appended when it is due and the broker can be reached."""
         with self.lock:
-            self._pending.append(pending)
+            self._sends.add(pending)
             self.settle()
 
     def init_transactions(self, transactional_id: str, timeout_ms: int) -> int:
@@ -233,6 +288,11 @@ class MemoryBroker:
         """Remove and return the fault that was requested for this commit, if any."""
         return self._faults.popleft() if self._faults else None
 
+    def awaits_markers(self) -> bool:
+        """Whether a transaction has ended whose markers are not all written: the coordinator is busy with it."""
+        partitions = (partition for topic in self._topics.values() for partition in topic.partitions)
+        return any(partition.awaits_markers for partition in partitions)
+
     def time_out_transaction(self, transactional_id: str) -> None:
         """Abort the open transaction and fence its producer, as happens after ``transaction.timeout.ms``."""
         with self.lock:
@@ -242,6 +302,9 @@ class MemoryBroker:
             producer.epoch += 1
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _tell_change(self, topic: str) -> None:
+        self.on_change(topic)
 
     def _producer(self, transactional_id: str, epoch: int) -> _Producer:
         self.settle()
@@ -268,49 +331,6 @@ class MemoryBroker:
             self._end(producer, transaction, TransactionState.ABORTED)
             producer.epoch += 1
 
-    def _settle_pending(self) -> None:
-        now_ms = self.now_ms()
-        waiting: deque[PendingSend] = deque()
-        due: list[PendingSend] = []
-        for send in self._pending:
-            if not (self.has_leader(send.topic, send.partition) and send.is_connected()):
-                if send.expires_ms <= now_ms:
-                    send.complete(_given_up(send, "the broker was unreachable for longer than the message timeout"))
-                    continue
-                send.due_ms = max(send.due_ms, now_ms)
-                waiting.append(send)
-            elif send.due_ms > now_ms:
-                waiting.append(send)
-            else:
-                due.append(send)
-        self._pending = waiting
-        for send in sorted(due, key=lambda one: one.due_ms):
-            self._append(send, self._clock.wall_ms() - (now_ms - send.due_ms))
-
-    def _append(self, send: PendingSend, append_time_ms: int) -> None:
-        topic = self._topics.get(send.topic)
-        if topic is None or send.partition >= len(topic.partitions):
-            send.complete(_given_up(send, "the topic or partition does not exist any more"))
-            return
-        partition = topic.partitions[send.partition]
-        offset = partition.append(send.key, send.value, append_time_ms)
-        if self._sends_to_double:
-            self._sends_to_double -= 1
-            partition.append(send.key, send.value, append_time_ms)
-        self.on_change(send.topic)
-        if self._acks_to_lose:
-            self._acks_to_lose -= 1
-            self._unacknowledged.append(send)
-        else:
-            send.complete(Delivery(send.topic, send.partition, offset, append_time_ms, None))
-
-    def _give_up_unacknowledged(self) -> None:
-        now_ms = self.now_ms()
-        for send in self._unacknowledged:
-            if send.expires_ms <= now_ms:
-                send.complete(_given_up(send, "no acknowledgement came within the message timeout"))
-        self._unacknowledged = [send for send in self._unacknowledged if send.expires_ms > now_ms]
-
 
 def _nobody_waits(_: str) -> None:
     """Ignore changes."""
@@ -318,10 +338,6 @@ def _nobody_waits(_: str) -> None:
 
 def _nobody_looks() -> None:
     """Ignore open transactions."""
-
-
-def _given_up(send: PendingSend, reason: str) -> Delivery:
-    return Delivery(send.topic, send.partition, -1, -1, reason)
 
 
 def unavailable(topic: str) -> LogUnavailableError:

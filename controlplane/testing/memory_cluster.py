@@ -16,6 +16,7 @@ from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent, NodeCallbacks, NodeLoad
+from controlplane.node.load_thread import LoadReports
 from controlplane.routing import RoutingClient
 from controlplane.testing.memory_controllers import QUICK_POLICY, MemoryControllers, WaitingLogReader
 from controlplane.testing.memory_log import MemoryEventWriter
@@ -25,12 +26,11 @@ _MESSAGE_TIMEOUT_MS: Final = 800
 
 
 class _Member(NamedTuple):
-    """A node's agent, and its two connections to the broker."""
+    """A node's agent, and its connections to the broker."""
 
     node_id: NodeId
     agent: NodeAgent
-    writer: MemoryEventWriter
-    reader: WaitingLogReader
+    connections: tuple[MemoryEventWriter | WaitingLogReader, ...]
 
 
 class MemoryCluster:
@@ -107,6 +107,12 @@ class MemoryCluster:
         world = self._controllers
         writer = MemoryEventWriter(world.cluster, world.broker, _MESSAGE_TIMEOUT_MS)
         reader = WaitingLogReader(world.cluster, world.broker)
+        connections: tuple[MemoryEventWriter | WaitingLogReader, ...] = (writer, reader)
+        load_reports = None
+        if load_source is not None:
+            load_writer = MemoryEventWriter(world.cluster, world.broker, _MESSAGE_TIMEOUT_MS)
+            connections = (*connections, load_writer)
+            load_reports = LoadReports(load_source, load_writer, load_interval_ms)
         agent = NodeAgent(
             writer=writer,
             reader=reader,
@@ -115,12 +121,11 @@ class MemoryCluster:
             node=node,
             cluster=self.name,
             callbacks=callbacks,
-            load_source=load_source,
-            load_interval_ms=load_interval_ms,
+            load_reports=load_reports,
             settings=settings or _QUICK_SESSION,
             registry=registry,
         )
-        self._members.append(_Member(node_id, agent, writer, reader))
+        self._members.append(_Member(node_id, agent, connections))
         self._to_close.callback(agent.stop, drain=False)
         return agent
 
@@ -166,7 +171,8 @@ class MemoryCluster:
             known = ", ".join(sorted({each.node_id for each in self._members})) or "none"
             raise ConfigurationError(f"node {node_id!r} has no agent of cluster {self.name!r}; agents: {known}")
         for member in members:
-            member.writer.connected = member.reader.connected = connected
+            for connection in member.connections:
+                connection.connected = connected
 
     def _agent_failure(self) -> Exception | None:
         for member in self._members:

@@ -11,15 +11,9 @@ from prometheus_client import CollectorRegistry
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.controllers import compose_controller
+from controlplane.bootstrap.topics import topic_specs
 from controlplane.config import (
-    DEAD_LETTERS,
-    DECISIONS,
     HEARTBEATS,
-    INTENTS,
-    LOAD_REPORTS,
-    MEMBERSHIP,
-    ROUTING_TABLE,
-    SNAPSHOTS,
     ClusterConfig,
     ControllerConfig,
     KafkaConfig,
@@ -36,7 +30,9 @@ from controlplane.service.metrics import ControllerMetrics
 from controlplane.testing.memory_broker import MemoryBroker
 from controlplane.testing.memory_lease import MemoryLeaseServer, MemoryLeaseStore
 from controlplane.testing.memory_lock import MemoryLockServer, MemoryLockStore
-from controlplane.testing.memory_log import MemoryEventWriter, MemoryLogReader, MemoryTransactionalWriter
+from controlplane.testing.memory_log import MemoryEventWriter, MemoryLogReader
+from controlplane.testing.memory_topics import MemoryTopicInspector
+from controlplane.testing.memory_transactions import MemoryTransactionalWriter
 
 QUICK_POLICY: Final = ClusterPolicy(slot_count=8, join_linger_ms=50, silence_limit_ms=800)
 """The policy of a cluster of few slots that admits nodes at once and declares silent ones dead within a second."""
@@ -127,9 +123,9 @@ class MemoryControllers:
         self.locks = MemoryLockServer(self.clock)
         self.controllers: list[RunningController] = []
         self.policy = policy
-        for topic in (MEMBERSHIP, INTENTS, LOAD_REPORTS, DECISIONS, ROUTING_TABLE, SNAPSHOTS, DEAD_LETTERS):
-            self.broker.create_topic(self.cluster.topic(topic))
-        self.broker.create_topic(self.cluster.topic(HEARTBEATS), _HEARTBEAT_PARTITIONS)
+        for spec in topic_specs():
+            partition_count = _HEARTBEAT_PARTITIONS if spec.name == HEARTBEATS else 1
+            self.broker.create_topic(self.cluster.topic(spec.name), partition_count, spec.settings_for(brokers=1))
 
     def __enter__(self) -> Self:
         """The cluster itself."""
@@ -185,6 +181,7 @@ class MemoryControllers:
             lock_store=self._lock_store(sofa_lease),
             open_reader=self.reader,
             open_transactions=lambda: transactions(self.cluster, self.broker),
+            open_inspector=lambda: MemoryTopicInspector(self.broker),
             event_writers=(
                 tick_writer or self.event_writer(),
                 self.event_writer(),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from controlplane.core.election.contenders import Contenders, Contending, yields_ms
 from controlplane.core.election.lease import Lease
+from controlplane.core.log.log_mark import LogMark
 from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
 from controlplane.ports import (
     AcquireOutcome,
@@ -24,6 +25,8 @@ class MemoryLeaseServer(MemoryServer):
         self.lease = Lease()
         self.contenders = Contenders()
         self.log_id: str | None = None
+        self.mark: LogMark | None = None
+        self.acknowledged: tuple[ControllerId, int] = "", 0
 
 
 class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
@@ -91,6 +94,30 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
         """See :meth:`controlplane.ports.LeaseStore.write_log_id`."""
         with self._request():
             self._server.log_id = log_id
+
+    def read_mark(self) -> LogMark | None:
+        """See :meth:`controlplane.ports.LeaseStore.read_mark`."""
+        with self._request():
+            return self._server.mark
+
+    def write_mark(self, mark: LogMark) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_mark`."""
+        with self._request():
+            stored = self._server.mark
+            if stored is None or stored.log_id != mark.log_id or stored.seq < mark.seq:
+                self._server.mark = mark
+
+    def write_acknowledged(self, owner: ControllerId, age_ms: int) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_acknowledged`; a time ahead is replaced."""
+        with self._request() as now_ms:
+            if not now_ms - age_ms < self._server.acknowledged[1] <= now_ms:
+                self._server.acknowledged = owner, now_ms - age_ms
+
+    def read_acknowledged(self, owner: ControllerId) -> int | None:
+        """See :meth:`controlplane.ports.LeaseStore.read_acknowledged`."""
+        with self._request() as now_ms:
+            stored_for, at_ms = self._server.acknowledged
+            return None if stored_for in {"", owner} or at_ms > now_ms else now_ms - at_ms
 
     def _current(self, now_ms: int) -> LeaseHeld | LeaseMissing:
         lease = self._server.lease

@@ -1,4 +1,4 @@
-"""The three clients of the in-memory broker, counterparts of :mod:`controlplane.adapters.kafka_log`.
+"""Two of the clients of the in-memory broker, counterparts of :mod:`controlplane.adapters.kafka_log`.
 
 They never wait: without anything to read or deliver they return at once, because only the test advances time. Setting
 ``connected = False`` cuts one client off from the broker.
@@ -6,25 +6,27 @@ They never wait: without anything to read or deliver they return at once, becaus
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from controlplane.config import ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.partitioning import partition_of
 from controlplane.errors import (
     ConfigurationError,
-    FencedError,
     InvariantViolationError,
     LogContinuityError,
     LogUnavailableError,
 )
-from controlplane.ports import CommitOutcome, Delivery, OutgoingRecord, PolledBatch, RawRecord
-from controlplane.testing.memory_broker import CommitFault, MemoryBroker, PendingSend, unavailable
-from controlplane.testing.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
+from controlplane.ports import Delivery, OutgoingRecord, PartitionEnd, PolledBatch, RawRecord
+from controlplane.ports.callbacks import CallbackGuard
+from controlplane.testing.memory_broker import MemoryBroker, unavailable
+from controlplane.testing.memory_partition import LeadingBroker, MemoryPartition
+from controlplane.testing.memory_sends import PendingSend
 
 _MESSAGE_TIMEOUT_MS = 2_500
-_TRANSACTION_TIMEOUT_MS = 5_000
 _QUEUE_LIMIT = 100_000
+BEYOND_END_LIMIT_MS = 15_000
+"""How long a reader waits for a broker that has the offset, if the one that answers leads the partition no longer."""
 _RECORD_LIMIT_BYTES = 1_048_588
 
 
@@ -34,17 +36,24 @@ class MemoryLogReader:
     Attributes:
         connected: False cuts this client off, and no other one.
         held_back: partitions from which this reader gets nothing for now.
+        stale_ends: partitions of which this reader asks a broker that no longer leads them and was not told so, each
+            with the last stable offset that this broker knows. A position beyond it gets nothing, and an error after
+            15 s.
+        unreachable: brokers that this reader cannot reach, while others can.
     """
 
     def __init__(self, cluster: ClusterConfig, broker: MemoryBroker) -> None:
         """Connect to the shared broker."""
         self.connected = True
         self.held_back: Collection[TopicPartition] = ()
+        self.stale_ends: Mapping[TopicPartition, int] = {}
+        self.unreachable: Collection[LeadingBroker] = ()
         self._cluster = cluster
         self._broker = broker
         self._positions: dict[TopicPartition, int] = {}
         self._names: dict[str, str] = {}
         self._end_told_at: dict[TopicPartition, int] = {}
+        self._beyond_since_ms: dict[TopicPartition, int] = {}
 
     def partition_count(self, topic: str) -> int:
         """See :meth:`controlplane.ports.LogReader.partition_count`."""
@@ -52,15 +61,17 @@ class MemoryLogReader:
 
     def offsets_at_time(self, topic: str, time_ms: int, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.offsets_at_time`."""
-        return self._of_each(topic, lambda partition: partition.offset_at_time(time_ms), only_answering=only_answering)
+        return self._of_each(
+            topic, lambda each, stable: each.offset_at_time(time_ms, stable), only_answering=only_answering
+        )
 
     def start_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.start_offsets`."""
-        return self._of_each(topic, lambda partition: partition.start_offset, only_answering=only_answering)
+        return self._of_each(topic, lambda each, _: each.start_offset, only_answering=only_answering)
 
     def end_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.end_offsets`."""
-        return self._of_each(topic, lambda partition: partition.last_stable_offset, only_answering=only_answering)
+        return self._of_each(topic, lambda _, stable: stable, only_answering=only_answering)
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """See :meth:`controlplane.ports.LogReader.assign`.
@@ -72,25 +83,27 @@ class MemoryLogReader:
             raise InvariantViolationError(f"offsets to read from have to be 0 or more, not {dict(positions)}")
         self._positions = dict(positions)
         self._names = {place.topic: self._cluster.topic(place.topic) for place in positions}
-        self._end_told_at = {}
+        self._end_told_at, self._beyond_since_ms = {}, {}
 
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:  # noqa: ARG002 - virtual time cannot be waited for
         """See :meth:`controlplane.ports.LogReader.poll`; never waits."""
         records: list[RawRecord] = []
-        ended: set[TopicPartition] = set()
+        ended: dict[TopicPartition, PartitionEnd] = {}
         with self._broker.lock:
             self._broker.settle()
             if self.connected and self._broker.available:
                 for place in self._positions:
                     self._read(place, max_records - len(records), records, ended)
-        return PolledBatch(records, frozenset(ended))
+        return PolledBatch(records, ended)
 
     def close(self) -> None:
         """Release everything."""
         self.connected = False
         self._positions = {}
 
-    def _read(self, place: TopicPartition, room: int, records: list[RawRecord], ended: set[TopicPartition]) -> None:
+    def _read(
+        self, place: TopicPartition, room: int, records: list[RawRecord], ended: dict[TopicPartition, PartitionEnd]
+    ) -> None:
         """Read one partition from its position; report its end, once, if nothing follows.
 
         As with Kafka, only a poll that finds no record of the partition reports its end.
@@ -100,38 +113,60 @@ class MemoryLogReader:
         partition = self._partition_at(place)
         if partition is None:
             return
-        found, self._positions[place] = partition.read(self._positions[place], room)
+        stable = self._stable(place, partition)
+        found, self._positions[place] = partition.read(self._positions[place], room, stable)
         records.extend(
-            RawRecord(place.topic, place.partition, record.offset, record.append_time_ms, record.key, record.value)
+            RawRecord(
+                place.topic,
+                place.partition,
+                record.offset,
+                record.append_time_ms,
+                record.key,
+                record.value,
+                record.is_append_time,
+            )
             for record in found
         )
         reached = self._positions[place]
-        if not found and reached >= partition.last_stable_offset and self._end_told_at.get(place) != reached:
+        if not found and reached >= stable and self._end_told_at.get(place) != reached:
             self._end_told_at[place] = reached
-            ended.add(place)
+            high_watermark = stable if place in self.stale_ends else partition.end_offset
+            ended[place] = PartitionEnd(reached, max(reached, high_watermark))
+
+    def _stable(self, place: TopicPartition, partition: MemoryPartition) -> int:
+        """The last stable offset that the answering broker knows."""
+        stable = partition.last_stable_offset
+        return min(self.stale_ends.get(place, stable), stable)
 
     def _has_nothing_new(self, place: TopicPartition) -> bool:
         """Whether the end was reported and nothing was appended since, the most frequent case."""
         partition = self._broker.find_partition(self._names[place.topic], place.partition)
-        return partition is not None and self._positions[
-            place
-        ] == partition.last_stable_offset == self._end_told_at.get(place)
+        return partition is not None and (
+            self._positions[place] == self._stable(place, partition) == self._end_told_at.get(place)
+        )
 
     def _partition_at(self, place: TopicPartition) -> MemoryPartition | None:
-        """The partition to read from; None if it has no leader, which Kafka's client does not report either."""
+        """The partition to read from; None if it has no leader, which Kafka's client does not report either.
+
+        None also for some time if the answering broker ends the partition before the position.
+        """
         name = self._names[place.topic]
         if place in self.held_back or not self._broker.has_leader(name, place.partition):
             return None
         partition = self._broker.find_partition(name, place.partition)
-        if partition is None:
+        if partition is None or partition.leader in self.unreachable:
             return None
         position = self._positions[place]
         if not partition.is_in_range(position):
-            raise LogContinuityError(
-                f"{name}[{place.partition}]@{position} is not there: it keeps {partition.start_offset} to "
-                f"{partition.end_offset}; the records were deleted, or the topic was recreated"
-            )
-        return partition
+            raise _out_of_range(f"{name}[{place.partition}]@{position}", partition.start_offset, partition.end_offset)
+        stale_end = self.stale_ends.get(place, position)
+        if position <= stale_end:
+            self._beyond_since_ms.pop(place, None)
+            return partition
+        now_ms = self._broker.now_ms()
+        if now_ms - self._beyond_since_ms.setdefault(place, now_ms) < BEYOND_END_LIMIT_MS:
+            return None
+        raise _out_of_range(f"{name}[{place.partition}]@{position}", partition.start_offset, stale_end)
 
     def _partitions(self, topic: str) -> list[MemoryPartition]:
         self._broker.settle()
@@ -140,144 +175,42 @@ class MemoryLogReader:
         return self._broker.partitions(self._cluster.topic(topic))
 
     def _of_each(
-        self, topic: str, offset: Callable[[MemoryPartition], int], *, only_answering: bool
+        self, topic: str, offset: Callable[[MemoryPartition, int], int], *, only_answering: bool
     ) -> dict[TopicPartition, int]:
         with self._broker.lock:
             partitions = self._partitions(topic)
             led = {
-                TopicPartition(topic, number): offset(partition)
+                (place := TopicPartition(topic, number)): offset(partition, self._stable(place, partition))
                 for number, partition in enumerate(partitions)
                 if self._broker.has_leader(self._cluster.topic(topic), number)
+                and partition.leader not in self.unreachable
             }
             if len(led) < len(partitions) and not only_answering:
                 raise unavailable(topic)
             return led
 
 
-class MemoryTransactionalWriter:
-    """Implements :class:`controlplane.ports.TransactionalWriter`.
-
-    A commit while the broker is unreachable returns ``UNKNOWN`` and appends nothing yet. Resolving it sends the records
-    once the broker is back, or reports the writer as fenced if that took longer than the transaction timeout.
-    """
-
-    def __init__(
-        self, cluster: ClusterConfig, broker: MemoryBroker, transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS
-    ) -> None:
-        """Set up; :meth:`open` has to follow."""
-        self.connected = True
-        self._cluster = cluster
-        self._broker = broker
-        self._timeout_ms = transaction_timeout_ms
-        self._epoch = 0
-        self._transaction: MemoryTransaction | None = None
-        self._unsent: tuple[Sequence[OutgoingRecord], int] | None = None
-
-    def open(self) -> None:
-        """See :meth:`controlplane.ports.TransactionalWriter.open`."""
-        if not self._reachable:
-            raise unavailable(self._cluster.transactional_id)
-        self._transaction, self._unsent = None, None
-        self._epoch = self._broker.init_transactions(self._cluster.transactional_id, self._timeout_ms)
-
-    def commit(self, records: Sequence[OutgoingRecord]) -> CommitOutcome:
-        """See :meth:`controlplane.ports.TransactionalWriter.commit`.
-
-        Raises:
-            InvariantViolationError: the writer is not open, there are no records, or the last commit is unresolved.
-        """
-        if not self._epoch or not records or self._transaction or self._unsent:
-            raise InvariantViolationError(
-                "commit needs an open writer, at least one record, and no unresolved commit before it"
-            )
-        if not self._reachable:
-            self._unsent = (records, self._broker.now_ms())
-            return CommitOutcome.UNKNOWN
-        try:
-            return self._send(records)
-        except FencedError:
-            return self._fenced()
-
-    def resolve(self, timeout_ms: int) -> CommitOutcome:  # noqa: ARG002 - virtual time cannot be waited for
-        """See :meth:`controlplane.ports.TransactionalWriter.resolve`; never waits.
-
-        Raises:
-            InvariantViolationError: the outcome of no commit is unknown.
-        """
-        if self._transaction is None and self._unsent is None:
-            raise InvariantViolationError("there is no unknown commit to resolve")
-        if not self._reachable:
-            return CommitOutcome.UNKNOWN
-        try:
-            if self._unsent is not None:
-                (records, since_ms), self._unsent = self._unsent, None
-                if self._broker.now_ms() - since_ms > self._timeout_ms:
-                    return self._fenced()
-                return self._send(records)
-            return self._end(TransactionState.COMMITTED)
-        except FencedError:
-            return self._fenced()
-
-    def close(self) -> None:
-        """Release everything; the broker aborts an open transaction after its timeout."""
-        self.connected = False
-
-    @property
-    def _reachable(self) -> bool:
-        self._broker.settle()
-        return self.connected and self._broker.available
-
-    def _send(self, records: Sequence[OutgoingRecord]) -> CommitOutcome:
-        """Append the records and end the transaction, with the fault that was requested for it, if any."""
-        transactional_id = self._cluster.transactional_id
-        self._transaction = self._broker.append_in_transaction(
-            transactional_id, self._epoch, [self._placed(record) for record in records]
-        )
-        self._broker.while_open()
-        if not self._reachable:
-            return CommitOutcome.UNKNOWN
-        match self._broker.take_fault():
-            case CommitFault.ANSWER_LOST_AFTER_COMMIT:
-                self._broker.end_transaction(transactional_id, self._transaction, TransactionState.COMMITTED)
-                return CommitOutcome.UNKNOWN
-            case CommitFault.ANSWER_LOST_BEFORE_COMMIT:
-                return CommitOutcome.UNKNOWN
-            case CommitFault.ABORTED:
-                return self._end(TransactionState.ABORTED)
-            case CommitFault.FENCED:
-                self._broker.time_out_transaction(transactional_id)
-                return self._end(TransactionState.COMMITTED)
-            case None:
-                return self._end(TransactionState.COMMITTED)
-
-    def _end(self, state: TransactionState) -> CommitOutcome:
-        transaction = self._transaction
-        if transaction is None:
-            raise InvariantViolationError("there is no transaction to end")
-        self._broker.end_transaction(self._cluster.transactional_id, transaction, state)
-        self._transaction = None
-        return CommitOutcome.COMMITTED if transaction.state is TransactionState.COMMITTED else CommitOutcome.ABORTED
-
-    def _fenced(self) -> CommitOutcome:
-        self._epoch = 0
-        self._transaction, self._unsent = None, None
-        return CommitOutcome.FENCED
-
-    def _placed(self, record: OutgoingRecord) -> tuple[str, int, bytes, bytes | None]:
-        _refuse_too_large(record)
-        name = self._cluster.topic(record.topic)
-        partition = record.partition
-        if partition is None:
-            partition = partition_of(record.key, len(self._broker.partitions(name)))
-        return name, partition, record.key, record.value
+def _out_of_range(place: str, start: int, end: int) -> LogContinuityError:
+    return LogContinuityError(
+        f"{place} is not there: it keeps {start} to {end}; the records were deleted, or the topic was recreated"
+    )
 
 
 class MemoryEventWriter:
     """Implements :class:`controlplane.ports.EventWriter`.
 
+    Attributes:
+        connected: False cuts this client off, and no other one.
+        unreachable: brokers that this writer cannot reach, while others can.
+
     Args:
         message_timeout_ms: time without the broker after which a record is given up.
         queue_limit: the greatest number of queued records.
+
+    Attributes:
+        connected: False cuts this client off, and no other one.
+        ahead_ms: by how much the wall clock of this writer's machine is ahead of the broker's. It shows where a topic
+            keeps the sender's time.
     """
 
     def __init__(
@@ -289,11 +222,14 @@ class MemoryEventWriter:
     ) -> None:
         """Connect to the shared broker."""
         self.connected = True
+        self.ahead_ms = 0
         self._cluster = cluster
         self._broker = broker
+        self.unreachable: Collection[LeadingBroker] = ()
         self._message_timeout_ms = message_timeout_ms
         self._queue_limit = queue_limit
         self._lock = threading.Lock()
+        self._callbacks = CallbackGuard()
         self._waiting = 0
         self._last_due_ms = 0
         self._delivered: deque[tuple[Callable[[Delivery], None] | None, Delivery]] = deque()
@@ -304,7 +240,7 @@ class MemoryEventWriter:
         Raises:
             ConfigurationError: the record is too large.
         """
-        _refuse_too_large(record)
+        refuse_too_large(record)
         with self._lock:
             if self._waiting >= self._queue_limit:
                 raise LogUnavailableError(
@@ -332,20 +268,28 @@ class MemoryEventWriter:
                     value=record.value,
                     due_ms=self._last_due_ms,
                     expires_ms=now_ms + self._message_timeout_ms,
-                    is_connected=lambda: self.connected,
+                    is_connected=lambda: self.connected and not self._is_out_of_reach(name, partition),
                     complete=complete,
+                    connection=self,
+                    sender_ahead_ms=self.ahead_ms,
                 )
             )
 
     def poll(self, timeout_ms: int) -> None:  # noqa: ARG002 - virtual time cannot be waited for
         """See :meth:`controlplane.ports.EventWriter.poll`; never waits."""
+        self._callbacks.refuse_in_callback()
         self._broker.settle()
         while self._delivered:
             on_delivery, delivery = self._delivered.popleft()
             with self._lock:
                 self._waiting -= 1
             if on_delivery is not None:
-                on_delivery(delivery)
+                with self._callbacks.callback():
+                    on_delivery(delivery)
+
+    def _is_out_of_reach(self, name: str, number: int) -> bool:
+        partition = self._broker.find_partition(name, number) if self.unreachable else None
+        return partition is not None and partition.leader in self.unreachable
 
     @property
     def awaits_delivery(self) -> bool:
@@ -369,7 +313,7 @@ class MemoryEventWriter:
         self.connected = False
 
 
-def _refuse_too_large(record: OutgoingRecord) -> None:
+def refuse_too_large(record: OutgoingRecord) -> None:
     """Apply Kafka's default limit; the few bytes that Kafka adds to a record are not counted."""
     size_bytes = len(record.key) + len(record.value or b"")
     if size_bytes > _RECORD_LIMIT_BYTES:

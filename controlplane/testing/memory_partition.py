@@ -34,6 +34,7 @@ class StoredRecord:
     value: bytes | None
     transaction: MemoryTransaction | None
     is_control: bool = False
+    is_append_time: bool = True
 
     @property
     def is_visible(self) -> bool:
@@ -41,6 +42,14 @@ class StoredRecord:
         if self.is_control:
             return False
         return self.transaction is None or self.transaction.state is TransactionState.COMMITTED
+
+
+class LeadingBroker:
+    """A broker that leads partitions. This one has the cluster's time; two are compared by identity."""
+
+    def ahead_ms(self) -> int:
+        """By how much its clock is ahead of the clock of :class:`~controlplane.testing.MemoryBroker`."""
+        return 0
 
 
 class Slice(NamedTuple):
@@ -59,12 +68,18 @@ class MemoryPartition:
     Attributes:
         start_offset: the first offset that is kept.
         end_offset: the offset of the next record (Kafka's high watermark).
+        leader: the broker whose clock gives the append times.
+        markers_are_late: whether the control records of transactions that end are not written yet.
+        keeps_create_time: whether records keep the time that their sender's clock gave them.
     """
 
     def __init__(self) -> None:
         """Begin empty at offset 0."""
         self.start_offset = 0
         self.end_offset = 0
+        self.leader = LeadingBroker()
+        self.markers_are_late = False
+        self.keeps_create_time = False
         self._records: list[StoredRecord] = []
         self._open_transactions: dict[MemoryTransaction, int] = {}
 
@@ -73,18 +88,53 @@ class MemoryPartition:
         """The first offset of the oldest open transaction, or the end: read_committed readers stop here."""
         return min(self._open_transactions.values()) if self._open_transactions else self.end_offset
 
+    @property
+    def decided_offset(self) -> int:
+        """The first offset whose transaction may still end either way, or the end: what the coordinator knows."""
+        undecided = (first for each, first in self._open_transactions.items() if each.state is TransactionState.OPEN)
+        return min(undecided, default=self.end_offset)
+
+    @property
+    def awaits_markers(self) -> bool:
+        """Whether a transaction has ended whose marker is not written here."""
+        return self.markers_are_late and any(
+            each.state is not TransactionState.OPEN for each in self._open_transactions
+        )
+
     def append(
-        self, key: bytes | None, value: bytes | None, append_time_ms: int, transaction: MemoryTransaction | None = None
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        append_time_ms: int,
+        transaction: MemoryTransaction | None = None,
+        sender_ahead_ms: int = 0,
     ) -> int:
-        """Append one record and return its offset."""
+        """Append one record and return its offset.
+
+        ``append_time_ms`` is by the broker's clock, than which the sender's is ``sender_ahead_ms`` ahead.
+        """
         if transaction is not None:
             self._open_transactions.setdefault(transaction, self.end_offset)
-        self._records.append(StoredRecord(self.end_offset, append_time_ms, key, value, transaction))
+        ahead_ms = sender_ahead_ms if self.keeps_create_time else self.leader.ahead_ms()
+        stored = StoredRecord(
+            self.end_offset,
+            append_time_ms + ahead_ms,
+            key,
+            value,
+            transaction,
+            is_append_time=not self.keeps_create_time,
+        )
+        self._records.append(stored)
         self.end_offset += 1
         return self.end_offset - 1
 
     def end_transaction(self, transaction: MemoryTransaction, append_time_ms: int) -> bool:
-        """Write the transaction's control record, which takes up one offset; False if the transaction is not here."""
+        """Write the transaction's control record, which takes up one offset; False if the transaction is not here.
+
+        While markers are late nothing is written: the transaction has ended, and its records still hold readers back.
+        """
+        if self.markers_are_late:
+            return False
         if self._open_transactions.pop(transaction, None) is None:
             return False
         self._records.append(
@@ -97,10 +147,16 @@ class MemoryPartition:
         """Whether a reader's position may be this offset; for others Kafka answers "offset out of range"."""
         return self.start_offset <= offset <= self.end_offset
 
-    def read(self, offset: int, max_records: int) -> Slice:
-        """Return visible records from an offset on, up to the last stable offset."""
+    def write_late_markers(self, append_time_ms: int) -> None:
+        """Write the control records of the transactions that have ended meanwhile."""
+        self.markers_are_late = False
+        for transaction in [each for each in self._open_transactions if each.state is not TransactionState.OPEN]:
+            self.end_transaction(transaction, append_time_ms)
+
+    def read(self, offset: int, max_records: int, known_stable: int | None = None) -> Slice:
+        """Return visible records from an offset on, up to the last stable offset that the answering broker knows."""
         found: list[StoredRecord] = []
-        stable = self.last_stable_offset
+        stable = self.last_stable_offset if known_stable is None else known_stable
         if offset >= stable:
             return Slice(found, offset)
         for index in range(self._index_of(offset), len(self._records)):
@@ -114,9 +170,8 @@ class MemoryPartition:
             found.append(record)
         return Slice(found, stable)
 
-    def offset_at_time(self, time_ms: int) -> int:
+    def offset_at_time(self, time_ms: int, stable: int) -> int:
         """The first offset appended at or after the time; the last stable offset if there is none."""
-        stable = self.last_stable_offset
         for record in self._records:
             if record.offset >= stable:
                 break
@@ -128,6 +183,12 @@ class MemoryPartition:
         """Delete the records before an offset, as retention does."""
         self.start_offset = max(self.start_offset, min(offset, self.end_offset))
         del self._records[: self._index_of(self.start_offset)]
+
+    def lose_from(self, offset: int) -> None:
+        """Lose the records from an offset on, and the transactions that are open there."""
+        del self._records[self._index_of(offset) :]
+        self.end_offset = min(self.end_offset, offset)
+        self._open_transactions = {each: first for each, first in self._open_transactions.items() if first < offset}
 
     def compact(self, *, active_from: int | None, drop_tombstones: bool) -> None:
         """Keep the last record of each key, with its offset. Aborted records are removed, control records are kept.

@@ -2,12 +2,18 @@
 
 from typing import Final
 
+import structlog
+
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import Clock
 
 READ_LIMIT_MS: Final = 60_000
 STALL_LIMIT_MS: Final = 5_000
 """Limit of the time without progress. A contender beyond it would block others that may have a working connection."""
+_TELL_AFTER_MS: Final = 10_000
+"""Time without progress after which a reading that may go on for longer says in the log what it waits for."""
+
+_log = structlog.get_logger(__name__)
 
 
 class StallWatch:
@@ -45,6 +51,7 @@ class ReadDeadline:
         self._began_at_ms = clock.monotonic_ms()
         self._limit_ms = limit_ms
         self._watch = StallWatch(clock, stall_limit_ms)
+        self._has_told = False
 
     def check(self, *, progress: bool) -> None:
         """Note whether there was progress.
@@ -57,3 +64,6 @@ class ReadDeadline:
         if stalled or (self._limit_ms is not None and taken_ms >= self._limit_ms):
             last_news = f"the last progress was {self._watch.without_news_ms} ms ago"
             raise LogUnavailableError(f"{self.what} was not reached in {taken_ms} ms, {last_news}")
+        if not self._has_told and self._watch.without_news_ms >= _TELL_AFTER_MS:
+            self._has_told = True
+            _log.warning("waiting for Kafka", awaited=self.what, without_news_ms=self._watch.without_news_ms)

@@ -36,7 +36,7 @@ def drain(
     until: Mapping[TopicPartition, int] | None = None,
     max_records: int = _MAX_RECORDS,
 ) -> Iterator[Sequence[RawRecord]]:
-    """Assign partitions, and read each until an offset is reached or the broker reports an earlier end.
+    """Assign partitions, and read each until an offset is reached.
 
     The end is defined in :class:`controlplane.topic_reading.unread.Unread`.
     If nothing is to be read, nothing is assigned.
@@ -70,7 +70,7 @@ def drain(
         has_news = unread.take(batch)
         if unread.places:
             places = ", ".join(f"{place.topic}[{place.partition}]" for place in sorted(unread.places))
-            deadline.what = f"the end of {places}"
+            deadline.what = f"the end of {places}{unread.shortfall}"
             deadline.check(progress=has_news)
 
 

@@ -37,7 +37,10 @@ _log = structlog.get_logger(__name__)
 
 
 def find_start_point(
-    reader: LogReader, clock: Clock, allowed: Callable[[SnapshotPart], bool] = lambda _: True
+    reader: LogReader,
+    clock: Clock,
+    allowed: Callable[[SnapshotPart], bool] = lambda _: True,
+    catalog: SnapshotCatalog | None = None,
 ) -> LogPoint:
     """The place in the log at which to begin, with the state there: after the latest usable snapshot, or the start.
 
@@ -45,13 +48,13 @@ def find_start_point(
         reader: reads the cluster's topics; its former assignment is replaced.
         clock: for deadlines.
         allowed: whether a snapshot with the given header is early enough for the caller.
+        catalog: the snapshots, if they were read before.
 
     Raises:
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: there are snapshots, but the log is empty: it was deleted or recreated.
     """
-    catalog = read_catalog(reader, clock)
-    snapshots = catalog.newest_first()
+    snapshots = (catalog or read_catalog(reader, clock)).newest_first()
     log_id = _first_log_id(reader, clock) if snapshots else ""
     for snapshot in snapshots:
         header = snapshot.header

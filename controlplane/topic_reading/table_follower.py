@@ -33,10 +33,13 @@ class Progress(NamedTuple):
         tables: the new epochs in order, each a whole table.
         ended: whether the step reached an end of the topic, asked for before or reported by Kafka, at which the last
             table shown (if any) is the newest one. Set once for each end.
+        awaits_marker: whether Kafka reported an end below the high watermark. A committed epoch whose transaction's
+            marker is not written yet may lie behind it, so the last table shown may be an older one.
     """
 
     tables: tuple[RoutingTable, ...]
     ended: bool
+    awaits_marker: bool = False
 
 
 def fold_record(replica: TableReplica, record: RawRecord, foreign: ForeignRecords) -> RoutingTable | None:
@@ -139,7 +142,9 @@ class TableFollower:
             if table is not None:
                 self.table = table
                 shown.append(table)
-        return Progress(tuple(shown), self._has_ended(batch, shows_table=bool(shown)))
+        ended = self._has_ended(batch, shows_table=bool(shown))
+        end = batch.ended.get(TABLE_PLACE)
+        return Progress(tuple(shown), ended, awaits_marker=end is not None and end.awaits_marker)
 
     def fetch_anew(self) -> None:
         """Let the next reported end be one that the broker answered after this call.
@@ -183,8 +188,8 @@ class TableFollower:
         """
         if self._unread is not None:
             self._unread.take(batch)
-        is_reached = self._unread is not None and not self._unread.places
-        if not is_reached and TABLE_PLACE not in batch.ended:
+        is_reached = TABLE_PLACE in batch.ended if self._unread is None else not self._unread.places
+        if not is_reached:
             # Rows without a table may be those of a foreign writer, during which Kafka never reports an end.
             self._wants_end = self._wants_end or (bool(batch.records) and not shows_table)
             return False

@@ -19,9 +19,10 @@ _HEAD = """\
 <!-- Drawn by docs/reference/generate_acls.py from infra/kafka/acls.toml: change that, not this page. -->
 
 The least rights in Kafka of a principal of each role. Names begin with the cluster's name: `demo.heartbeats`, and the
-transactional id `demo.leader`. `controlplane acls apply --principal ROLE=User:NAME` creates
-the entries that are missing; `controlplane acls show` prints them for one cluster. In Kafka `read` and `write` include
-`describe`. How to use them is described in [secure a cluster](../how-to/secure-a-cluster.md).
+transactional id `demo.leader`. Topics that begin with `__` are Kafka's own.
+`controlplane acls apply --principal ROLE=User:NAME` creates the entries that are missing; `controlplane acls show`
+prints them for one cluster. In Kafka `read` and `write` include `describe`. How to use them is described in
+[secure a cluster](../how-to/secure-a-cluster.md).
 
 No role needs a right on a consumer group or on the Kafka cluster. Brokers older than 3.0 require
 `IDEMPOTENT_WRITE` on the cluster for every writer.

@@ -20,7 +20,10 @@ final class CanonicalJson {
 
     private static final Set<String> NAMED_BESIDE_EVENTS = Set.of("Slot", "Bundle", "Namespace");
     private static final Map<String, Set<String>> LATER_FIELDS =
-            Map.of("ClusterPolicy", Set.of("intent_rights"), "TermOpened", Set.of("observed_from", "cluster"));
+            Map.of(
+                    "ClusterPolicy", Set.of("intent_rights"),
+                    "Node", Set.of("process_id"),
+                    "TermOpened", Set.of("observed_from", "cluster"));
 
     private CanonicalJson() {}
 

@@ -8,7 +8,7 @@ import org.apache.avro.generic.GenericRecord;
 /** Reads the topic {@code decisions} from its start: joins parts, checks the chain. Rules L1 to L9. */
 final class DecisionLog {
     /** The highest feature level that this reader supports. */
-    private static final long FEATURE_LEVEL = 2;
+    private static final long FEATURE_LEVEL = 3;
 
     private final Records records;
     private Map<String, Object> pending;

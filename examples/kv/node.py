@@ -101,26 +101,39 @@ class KvNode(NodeCallbacks):
         """Serve under the new rows. Slots that are still being fetched may have other sources now."""
         incomplete = set(self.store.incomplete())
         self._expect([slot for slot in changed if slot.slot_id in incomplete])
-        self._follow()
+        with self._adopting:
+            self._adopt(self.agent.table)
 
     def _expect(self, slots: Sequence[SlotGained | SlotChanged]) -> None:
         if self.agent.table is not None:
             self._mover.expect(self.agent.table, {slot.slot_id: slot.sources for slot in slots})
 
     def _follow(self) -> RoutingTable | None:
-        """Adopt the agent's present table. Called before each request, because not every change has a callback."""
+        """Adopt the agent's present table, unless a callback has to say first what it changes.
+
+        Called before each request, because a table that changes no slot of this node has no callback.
+        """
         if self.agent.table is not self._adopted:
             with self._adopting:
-                self._adopt(self.agent.table)
+                table = self.agent.table
+                if table is not None and not self._awaits_callback(table):
+                    self._adopt(table)
         return self._adopted
+
+    def _awaits_callback(self, table: RoutingTable) -> bool:
+        """Whether epochs were skipped and the row of a held slot was rewritten.
+
+        Other nodes may have held the slot meanwhile, and this one may miss their writes. The agent knows. It is about
+        to report the slot as lost and gained, or as changed.
+        """
+        before = self._adopted
+        if before is None or table.epoch <= before.epoch + 1:
+            return False
+        return any(table.slots[slot_id] is not before.slots[slot_id] for slot_id in self._held)
 
     def _adopt(self, table: RoutingTable | None) -> None:
         if table is None:
             return
-        before = self._adopted
-        if before is not None and table.epoch > before.epoch + 1:
-            # In skipped epochs other nodes may have held the rewritten slots. The agent reports these as gained.
-            self._held -= {slot.slot_id for slot in table.slots if slot is not before.slots[slot.slot_id]}
         rows = {}
         for slot_id in self._held:
             slot = table.slots[slot_id]

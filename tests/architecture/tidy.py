@@ -35,7 +35,7 @@ ADAPTER_MODULES = {"confluent_kafka": "kafka_", "redis": "redis_"}
 _SKIPPED_FOLDERS = frozenset({"build", "data", "demo-data", "dist", "metastore_db", "node_modules", "spark-warehouse"})
 _HIDDEN_FOLDERS_OF_OURS = frozenset({".ci", ".github"})
 _TEXT_SUFFIXES = frozenset(
-    {"", ".avsc", ".cfg", ".in", ".ini", ".java", ".js", ".json", ".md", ".properties", ".py", ".sh", ".sql"}
+    {"", ".avsc", ".c", ".cfg", ".in", ".ini", ".java", ".js", ".json", ".md", ".properties", ".py", ".sh", ".sql"}
     | {".toml", ".txt", ".xml", ".yaml", ".yml"}
 )
 # Written in pieces, so that this file passes its own rule.

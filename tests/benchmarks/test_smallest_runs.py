@@ -16,6 +16,7 @@ BENCHMARKS = ROOT / "benchmarks"
 IN_MEMORY = {
     "bundle_rules": r"\ntransfer, all pairs +\d+ results +\d+\.\d\d s\n(.*\n)*topic_count_equally_divide +\d",
     "hash_ring": r"\nowners +[\d,]+ look-ups/s\n2 replicas +[\d,]+ look-ups/s",
+    "heartbeats": r"\n  in groups +[\d,]+ heartbeats/s",
     "apply": r"ratio to the first: \d+\.\d\d   target at most 1\.5",
     "decision": r"a node leaves +plan p50 +\d+ .* [\d.]+ x baseline",
     "movement": r"\nminimal +\d+ +(\d+\.\d{3}|-) +(\d+\.\d{3}|-) ",

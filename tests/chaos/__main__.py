@@ -8,14 +8,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 
 from controlplane.core.values.identifiers import ControllerId, NodeId
 from examples.kv.client import Acknowledged
-from tests.chaos.faults import LEADER_DEATHS
-from tests.chaos.parts import ChaosParts
+from tests.chaos.broker_faults import BROKER_WEIGHTS, BrokerFaultKind, BrokerInjector
+from tests.chaos.broker_parts import BrokerParts
+from tests.chaos.faults import LEADER_DEATHS, WEIGHTS, FaultKind, Injector
+from tests.chaos.parts import ChaosParts, Parts
 from tests.chaos.run import Report, kinds_until, run
 from tests.helpers.real_cluster import RealCluster
 from tests.kills.cluster import KvCluster
@@ -37,14 +43,29 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--brokers", type=int, choices=(1, 3, 4), default=1)
+    parser.add_argument("--controllers-apart", action="store_true", help="Kafka's controllers are no brokers")
+    parser.add_argument("--secured", action="store_true", help="with TLS and logins by password; several brokers only")
+    parser.add_argument(
+        "--faults",
+        type=_kind,
+        nargs="+",
+        metavar="NAME",
+        help="only these, one after the other, instead of --minutes: DISK_FULL and so on",
+    )
     parser.add_argument("--rate", type=float, default=60.0, help="requests a second")
     parser.add_argument("--folder", type=Path, help="data and logs, kept; a temporary one otherwise")
     options = parser.parse_args()
+    if options.brokers == 1 and (options.controllers_apart or options.secured):
+        parser.error("--controllers-apart and --secured need --brokers 3 or 4")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        report, commands = unleash(folder, options.minutes, options.seed, options.nodes, options.rate)
+        kafka = Brokers(options.brokers, options.controllers_apart, options.secured)
+        chance = random.Random(options.seed)
+        kinds = options.faults or _kinds(kafka, options.minutes, chance)
+        report, commands = unleash(folder, kafka, kinds, chance, options.nodes, options.rate)
     for line in (*lines_of(report), *commands):
         print(line)
     broken = bool(report.broken) or not report.history.linearizable
@@ -52,32 +73,67 @@ def main() -> int:
     return int(broken)
 
 
-def unleash(folder: Path, minutes: float, seed: int, nodes: int, rate_per_s: float) -> tuple[Report, list[str]]:
+class Brokers(NamedTuple):
+    """How many brokers there are, whether Kafka's controllers are processes of their own, and whether all log in."""
+
+    number: int = 1
+    controllers_apart: bool = False
+    secured: bool = False
+
+
+def unleash(
+    folder: Path, kafka: Brokers, kinds: Iterable[Enum], chance: random.Random, nodes: int, rate_per_s: float
+) -> tuple[Report, list[str]]:
     """A cluster of its own, its faults, and what the commands that check a log say of it afterwards."""
     names: list[ControllerId | NodeId] = [f"c{number}" for number in range(1, CONTROLLERS + 1)]
     names += [f"n{number}" for number in range(1, nodes + 1)]
     history: list[Acknowledged] = []
-    with ChaosParts(folder, names) as parts:
+    with ExitStack() as stack:
+        parts: ChaosParts | BrokerParts = (
+            ChaosParts(folder, names)
+            if kafka.number == 1
+            else BrokerParts(
+                folder, names, kafka.number, controllers_apart=kafka.controllers_apart, secured=kafka.secured
+            )
+        )
+        stack.enter_context(parts)
         real = RealCluster(
             "chaos",
-            parts.kafka.bootstrap_servers,
+            parts.bootstrap_servers,
             parts.valkey.redis_url,
             folder,
             addresses_of=parts.addresses_of,
             controller_options=SNAPSHOTS,
+            security_file=parts.security_file if isinstance(parts, BrokerParts) else None,
         )
         cluster = KvCluster(real, controllers=CONTROLLERS, nodes=nodes, rate_per_s=rate_per_s, history=history)
         with cluster:
-            chance = random.Random(seed)
-            kinds = kinds_until(time.monotonic() + 60 * minutes, chance)
-            report = run(parts, cluster, history, chance, kinds, _tell)
+            if isinstance(parts, BrokerParts):
+                injector: Injector = BrokerInjector(parts, cluster, chance)
+            else:
+                injector = Injector(parts, cluster, chance)
+            report = run(injector, cluster, history, kinds, _tell)
         return report, [_checked(parts, report, *words) for words in CHECKS]
+
+
+def _kinds(kafka: Brokers, minutes: float, chance: random.Random) -> Iterator[Enum]:
+    """Kinds by chance; the minutes begin when the cluster runs and the first one is asked for."""
+    weights = WEIGHTS if kafka.number == 1 else BROKER_WEIGHTS
+    yield from kinds_until(time.monotonic() + 60 * minutes, chance, weights)
+
+
+def _kind(name: str) -> Enum:
+    """The kind of fault of that name."""
+    kinds: dict[str, Enum] = {**FaultKind.__members__, **BrokerFaultKind.__members__}
+    if name not in kinds:
+        raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(kinds)}")
+    return kinds[name]
 
 
 def lines_of(report: Report) -> list[str]:
     """The report for people."""
     lines = [f"{report.faults.total()} faults:"]
-    lines += [f"  {count:5d}  {kind.value}" for kind, count in report.faults.most_common()]
+    lines += [f"  {count:5d}  {kind.value}{_effects(report, kind)}" for kind, count in report.faults.most_common()]
     lines.append("first commit of another leader after the fault, ms:")
     deaths = [ms for kind in LEADER_DEATHS for ms in report.failovers_ms.get(kind, [])]
     lines.append(f"  {_distribution(deaths)}  deaths of the leader with Kafka and the lease store reachable")
@@ -88,7 +144,7 @@ def lines_of(report: Report) -> list[str]:
     lines.append(f"  {_distribution(report.fencings_ms)}")
     lines.append(
         f"log: {report.decisions} decisions, {report.epochs} epochs, {report.terms} terms, "
-        f"{report.lost_or_doubled} lost or doubled"
+        f"{report.lost_or_doubled} lost or doubled, {report.fenced} nodes fenced for silence"
     )
     lines.append(f"looked at {report.looks} times, {report.keys} values read back")
     lines.append(f"requests: {report.answered} answered, {report.failed} given up")
@@ -98,6 +154,11 @@ def lines_of(report: Report) -> list[str]:
         f"{len(history.doubled)} tokens doubled: {'' if history.linearizable else 'NOT '}linearizable"
     )
     return [*lines, *report.broken, *history.stale, *history.doubled]
+
+
+def _effects(report: Report, kind: Enum) -> str:
+    seen, without = report.seen[kind], report.without_effect[kind]
+    return f" (effect seen {seen} of {seen + without} times)" if seen + without else ""
 
 
 def _distribution(values: list[int]) -> str:
@@ -110,10 +171,10 @@ def _distribution(values: list[int]) -> str:
     return f"{len(ordered)}: {', '.join([*figures, f'worst {ordered[-1]}'])}"
 
 
-def _checked(parts: ChaosParts, report: Report, *command: str) -> str:
+def _checked(parts: Parts, report: Report, *command: str) -> str:
     """What a command says of the log that the run has left; a refusal is a broken promise."""
     words = [sys.executable, "-m", "controlplane.cli", "--cluster", "chaos"]
-    words += ["--bootstrap-servers", parts.kafka.bootstrap_servers, "--redis-url", parts.valkey.redis_url, *command]
+    words += ["--bootstrap-servers", parts.bootstrap_servers, "--redis-url", parts.valkey.redis_url, *command]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         report.broken.append(f"controlplane {' '.join(command)}: {done.stdout}{done.stderr}")

@@ -10,7 +10,8 @@ from enum import Enum
 from typing import Final
 
 from controlplane.config import LeaseConfig
-from tests.chaos.parts import ChaosParts
+from tests.chaos.effects import Effect
+from tests.chaos.parts import Parts
 from tests.chaos.proxy import LinkMode
 from tests.kills.cluster import KvCluster
 
@@ -47,13 +48,15 @@ class FaultKind(Enum):
     SNAPSHOTS_REFUSED = "no room for snapshots"
 
 
-WEIGHTS: Mapping[FaultKind, int] = {
+WEIGHTS: Mapping[Enum, int] = {
     **dict.fromkeys(FaultKind, 2),
     FaultKind.LEADER_KILLED: 24,
     FaultKind.LEADER_AND_NODE_KILLED: 8,
     FaultKind.KAFKA_KILLED: 1,
 }
 """How often each comes; deaths of leaders most of all, because their time to recover is a distribution."""
+
+_LONGEST_S: Final[Mapping[Enum, float]] = {FaultKind.KAFKA_KILLED: 2.0, FaultKind.KAFKA_PAUSED: _KAFKA_PAUSED_S}
 
 LEADER_DEATHS = frozenset({FaultKind.LEADER_KILLED, FaultKind.LEADER_AND_NODE_KILLED})
 """A leader dies while Kafka and the lease store are reachable."""
@@ -77,12 +80,13 @@ class Victims:
 class Injector:
     """Does faults and undoes them."""
 
-    def __init__(self, parts: ChaosParts, cluster: KvCluster, chance: random.Random) -> None:
+    def __init__(self, parts: Parts, cluster: KvCluster, chance: random.Random) -> None:
         """Nothing has gone wrong yet."""
         self._parts = parts
         self._cluster = cluster
         self._chance = chance
         self._undo: list[Callable[[], object]] = []
+        self._looks: list[Callable[[], Effect]] = []
 
     def victims(self) -> Victims:
         """Whom the next fault may be about."""
@@ -90,17 +94,23 @@ class Injector:
         standby = self._chance.choice(sorted(set(self._cluster.real.controllers) - {leader}))
         return Victims(leader, standby, self._chance.choice(sorted(self._cluster.nodes)))
 
-    def begin(self, kind: FaultKind, victims: Victims) -> None:
+    def begin(self, kind: Enum, victims: Victims) -> None:
         """Let it happen now."""
+        assert isinstance(kind, FaultKind)
         self._actions[kind](self, victims)
 
-    def hold_s(self, kind: FaultKind) -> float:
+    def hold_s(self, kind: Enum) -> float:
         """How long it lasts, once something was seen of it."""
-        longest_s = {FaultKind.KAFKA_KILLED: 2.0, FaultKind.KAFKA_PAUSED: _KAFKA_PAUSED_S}.get(kind, 5.0)
+        longest_s = _LONGEST_S.get(kind, 5.0)
         return self._chance.uniform(0.2, longest_s)
+
+    def effects(self) -> list[Effect]:
+        """What is seen of the fault that is held; nothing where doing it is all that it is."""
+        return [look() for look in self._looks]
 
     def end(self) -> None:
         """Undo what there is to undo: who died is started again, who stood still goes on, links are open."""
+        self._looks.clear()
         while self._undo:
             self._undo.pop()()
 
@@ -163,7 +173,10 @@ class Injector:
         self._break_kafka_link(victims.node, self._chance.choice((LinkMode.CUT, LinkMode.HALF_OPEN)))
 
     def _empty_lease_store(self, _: Victims) -> None:
-        self._parts.empty_lease_store()
+        """Killed, and started without what it knew."""
+        self._parts.valkey.kill()
+        self._parts.valkey.erase_data()
+        self._parts.valkey.start()
 
     def _kill_lease_store(self, _: Victims) -> None:
         self._parts.valkey.kill()
@@ -174,12 +187,12 @@ class Injector:
         self._undo.append(self._parts.valkey.resume)
 
     def _kill_kafka(self, _: Victims) -> None:
-        self._parts.kafka.kill()
-        self._undo.append(self._parts.kafka.start)
+        self._parts.kill_kafka()
+        self._undo.append(self._parts.start_kafka)
 
     def _pause_kafka(self, _: Victims) -> None:
-        self._parts.kafka.pause()
-        self._undo.append(self._parts.kafka.resume)
+        self._parts.pause_kafka()
+        self._undo.append(self._parts.resume_kafka)
 
     def _refuse_snapshots(self, victims: Victims) -> None:
         """As a full disk would, while decisions ask for some."""

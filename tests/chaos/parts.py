@@ -3,9 +3,10 @@
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
-from controlplane.embedded.kafka import EmbeddedKafka, Listener
+from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.kafka_settings import Listener
 from controlplane.embedded.server import free_port
 from controlplane.embedded.services import Addresses
 from controlplane.embedded.valkey import EmbeddedValkey
@@ -13,6 +14,37 @@ from tests.chaos.proxy import HOST, LinkMode, Proxy
 
 _KAFKA = "kafka"
 _LEASE_STORE = "lease store"
+
+
+class Parts(Protocol):
+    """What faults are done to, on one broker or on several."""
+
+    valkey: EmbeddedValkey
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Kafka's address past every link, for the one who looks."""
+
+    def addresses_of(self, name: str) -> Addresses:
+        """Where a process finds its links."""
+
+    def set_kafka_link(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
+        """Change what becomes of what a process and Kafka send each other."""
+
+    def set_lease_link(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
+        """The same for the lease store."""
+
+    def kill_kafka(self) -> None:
+        """Kill every server of Kafka."""
+
+    def start_kafka(self) -> None:
+        """Start those that do not run."""
+
+    def pause_kafka(self) -> None:
+        """Freeze every server of Kafka."""
+
+    def resume_kafka(self) -> None:
+        """Let them go on."""
 
 
 class ChaosParts:
@@ -52,6 +84,27 @@ class ChaosParts:
         self.kafka.resume()
         self._stack.close()
 
+    @property
+    def bootstrap_servers(self) -> str:
+        """Kafka's own address."""
+        return self.kafka.bootstrap_servers
+
+    def kill_kafka(self) -> None:
+        """Kill the broker."""
+        self.kafka.kill()
+
+    def start_kafka(self) -> None:
+        """Start it."""
+        self.kafka.start()
+
+    def pause_kafka(self) -> None:
+        """Freeze it."""
+        self.kafka.pause()
+
+    def resume_kafka(self) -> None:
+        """Let it go on."""
+        self.kafka.resume()
+
     def addresses_of(self, name: str) -> Addresses:
         """Where a process finds its links."""
         return Addresses(
@@ -65,9 +118,3 @@ class ChaosParts:
     def set_lease_link(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
         """The same for the lease store."""
         self.proxy.set(f"{name} {_LEASE_STORE}", mode, delay_ms)
-
-    def empty_lease_store(self) -> None:
-        """Kill the lease store, and start it without what it knew."""
-        self.valkey.kill()
-        self.valkey.erase_data()
-        self.valkey.start()

@@ -2,7 +2,8 @@
 
 It is a process of its own, because what it forwards must not wait for whoever breaks it. Each line of its standard
 input is an order, ``{"link": ..., "listen": ..., "target": ...}`` for a new link or ``{"link": ..., "mode": ...,
-"delay_ms": ...}`` for an old one; each is answered by a line once it holds.
+"delay_ms": ...}`` for an old one; each is answered by a line once it holds. ``{"link": ...}`` alone is answered by the
+number of bytes of answers that the link has carried.
 """
 
 import asyncio
@@ -45,6 +46,7 @@ class Link:
         self._open.set()
         self._connections: set[asyncio.StreamWriter] = set()
         self._swallowed: set[asyncio.StreamWriter] = set()
+        self.answered_bytes = 0
 
     async def listen(self, port: int) -> None:
         """Take connections from now on."""
@@ -92,6 +94,7 @@ class Link:
                     self._swallowed.add(writer)
                     continue
                 writer.write(data)
+                self.answered_bytes += len(data) if answers else 0
                 await writer.drain()
         # One end is gone, so the other has nobody to talk to.
         writer.transport.abort()
@@ -127,15 +130,22 @@ class Proxy:
         """Change a link."""
         self._order({"link": name, "mode": mode.value, "delay_ms": delay_ms})
 
+    def answered_bytes(self, name: str) -> int:
+        """How many bytes of answers a link has carried so far."""
+        return int(self._ask({"link": name}))
+
     def _order(self, order: Order) -> None:
+        answer = self._ask(order)
+        assert answer == "done\n", f"the proxy did not carry out {order}: {answer!r}"
+
+    def _ask(self, order: Order) -> str:
         process = self._process
         assert process is not None, "the proxy runs only within its block"
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps(order) + "\n")
         process.stdin.flush()
-        answer = process.stdout.readline()
-        assert answer == "done\n", f"the proxy did not carry out {order}: {answer!r}"
+        return process.stdout.readline()
 
 
 async def serve() -> None:
@@ -147,8 +157,12 @@ async def serve() -> None:
         if "target" in order:
             link = links[order["link"]] = Link(order["target"])
             await link.listen(order["listen"])
-        else:
+        elif "mode" in order:
             links[order["link"]].set(LinkMode(order["mode"]), order["delay_ms"])
+        else:
+            sys.stdout.write(f"{links[order['link']].answered_bytes}\n")
+            sys.stdout.flush()
+            continue
         sys.stdout.write("done\n")
         sys.stdout.flush()
 

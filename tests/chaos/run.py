@@ -4,26 +4,31 @@ import random
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import pairwise
 
 from controlplane.bootstrap.connections import open_source
+from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.log.decision import Decision
 from controlplane.core.membership.events import FencingCause, NodeFenced
 from controlplane.inspection.readers import DecisionFollower, LoggedDecision, read_last_heartbeats
 from examples.kv.client import Acknowledged
-from tests.chaos.faults import LEADER_DEATHS, WEIGHTS, FaultKind, Injector, Victims
+from tests.chaos.broker_faults import WRONG_CLOCKS
+from tests.chaos.faults import LEADER_DEATHS, FaultKind, Injector, Victims
+from tests.chaos.fencings import judge_fencings
 from tests.chaos.history import Verdict, judge
-from tests.chaos.parts import ChaosParts
-from tests.chaos.settled import wait_until_settled
+from tests.chaos.settled import slots_without_source, stopped_by_themselves, wait_until_settled
 from tests.kills.cluster import KvCluster
 from tests.kills.killing import assert_promises
 
 _LOOK_EVERY = 10
-_WAIT_MS = 60_000
+_WAIT_MS = 120_000
+"""As long as a cluster is waited for elsewhere: the run reports how long it took, and fails only if nothing comes."""
+
 _HEARTBEAT_LOOK_BACK_MS = 120_000
 _POLL_MS = 200
 
@@ -34,12 +39,16 @@ class Report:
 
     Attributes:
         faults: how many of each kind.
+        seen: how many of each kind were looked at and had their effect.
+        without_effect: how many of each kind were looked at and had not.
         failovers_ms: fault to the first commit of another leader, by kind of the fault that another one followed.
         fencings_ms: of nodes that died together with the leader: the later of silence limit and the new leader's first
             commit, to the commit that fences them.
         decisions: how many the log holds.
         epochs: the table's last one.
         terms: how many were opened.
+        fenced: how many nodes were fenced for silence.
+        empty_starts: how many lines of nodes said before the first fault that slots began without data.
         lost_or_doubled: decisions and epochs that are missing in the log or stand in it twice.
         looks: how often the log, the readers and the stored values were looked at.
         keys: how many values were read back in all.
@@ -49,12 +58,16 @@ class Report:
         history: what the traffic's writes say of ownership.
     """
 
-    faults: Counter[FaultKind] = field(default_factory=Counter)
-    failovers_ms: dict[FaultKind, list[int]] = field(default_factory=dict)
+    faults: Counter[Enum] = field(default_factory=Counter)
+    seen: Counter[Enum] = field(default_factory=Counter)
+    without_effect: Counter[Enum] = field(default_factory=Counter)
+    failovers_ms: dict[Enum, list[int]] = field(default_factory=dict)
     fencings_ms: list[int] = field(default_factory=list)
     decisions: int = 0
     epochs: int = 0
     terms: int = 0
+    fenced: int = 0
+    empty_starts: int = 0
     lost_or_doubled: int = 0
     looks: int = 0
     keys: int = 0
@@ -65,37 +78,45 @@ class Report:
 
 
 def run(
-    parts: ChaosParts,
+    injector: Injector,
     cluster: KvCluster,
     history: list[Acknowledged],
-    chance: random.Random,
-    kinds: Iterable[FaultKind],
+    kinds: Iterable[Enum],
     tell: Callable[[str], object],
 ) -> Report:
     """Let one fault happen after the other, each when the cluster is well again after the one before."""
     report = Report()
-    injector = Injector(parts, cluster, chance)
     try:
         wait_until_settled(cluster)
+        # At the beginning no slot has data anywhere.
+        report.empty_starts = len(slots_without_source(cluster))
         for kind in kinds:
             tell(_one_fault(cluster, injector, kind, report))
             if report.faults.total() % _LOOK_EVERY == 0:
                 _look(cluster, report)
         _look(cluster, report)
+        report.broken += [
+            f"{kind.value}: none of {count} had its effect"
+            for kind, count in report.without_effect.items()
+            if not report.seen[kind]
+        ]
     except AssertionError as error:
         report.broken.append("".join(traceback.format_exception(error)))
     report.history = judge(history)
     return report
 
 
-def kinds_until(end_s: float, chance: random.Random) -> Iterator[FaultKind]:
-    """Kinds by chance until it is ``end_s`` (monotonic)."""
-    kinds = list(WEIGHTS)
+def kinds_until(end_s: float, chance: random.Random, weights: Mapping[Enum, int]) -> Iterator[Enum]:
+    """Each kind once in random order, then kinds by chance, until it is ``end_s`` (monotonic)."""
+    kinds = list(weights)
+    for kind in chance.sample(kinds, len(kinds)):
+        if time.monotonic() < end_s:
+            yield kind
     while time.monotonic() < end_s:
-        yield chance.choices(kinds, [WEIGHTS[kind] for kind in kinds])[0]
+        yield chance.choices(kinds, [weights[kind] for kind in kinds])[0]
 
 
-def _one_fault(cluster: KvCluster, injector: Injector, kind: FaultKind, report: Report) -> str:
+def _one_fault(cluster: KvCluster, injector: Injector, kind: Enum, report: Report) -> str:
     victims = injector.victims()
     report.faults[kind] += 1
     with closing(open_source(cluster.real.cluster, cluster.real.kafka)) as source:
@@ -107,17 +128,28 @@ def _one_fault(cluster: KvCluster, injector: Injector, kind: FaultKind, report: 
         else:
             time.sleep(injector.hold_s(kind))
             said = ""
+        effects = _see_effects(injector, kind, report)
         injector.end()
         wait_until_settled(cluster)
-        if kind not in LEADER_DEATHS:
+        if kind not in LEADER_DEATHS | WRONG_CLOCKS:
             said = _see_failover(decisions, kind, victims, began_ms, report)
-    return f"{report.faults.total():4d}  {time.monotonic() - began_s:5.1f} s  {kind.value}{said}"
+    return f"{report.faults.total():4d}  {time.monotonic() - began_s:5.1f} s  {kind.value}{effects}{said}"
+
+
+def _see_effects(injector: Injector, kind: Enum, report: Report) -> str:
+    """Note whether the fault that is held has its effect."""
+    effects = injector.effects()
+    if not effects:
+        return ""
+    counted = report.seen if all(effect.had for effect in effects) else report.without_effect
+    counted[kind] += 1
+    return f" [{'' if counted is report.seen else 'WITHOUT EFFECT: '}{'; '.join(effect.said for effect in effects)}]"
 
 
 def _see_recovery(
     cluster: KvCluster,
     decisions: DecisionFollower,
-    kind: FaultKind,
+    kind: Enum,
     victims: Victims,
     began_ms: int,
     report: Report,
@@ -138,7 +170,7 @@ def _see_recovery(
     return said
 
 
-def _see_failover(decisions: DecisionFollower, kind: FaultKind, victims: Victims, began_ms: int, report: Report) -> str:
+def _see_failover(decisions: DecisionFollower, kind: Enum, victims: Victims, began_ms: int, report: Report) -> str:
     """Note the first commit of another leader, if the fault had one."""
     logged: list[LoggedDecision] = []
     while more := decisions.poll(_POLL_MS):
@@ -178,6 +210,12 @@ def _look(cluster: KvCluster, report: Report) -> None:
     report.answered += counts.answered
     report.failed += counts.failed
     report.keys += assert_promises(cluster, report.faults.total())
+    judged = judge_fencings(decisions, cluster.real.records(HEARTBEATS), len(cluster.nodes))
+    report.fenced = judged.fenced
+    assert not judged.wrong, judged.wrong
+    assert not (stopped := stopped_by_themselves(cluster)), stopped
+    unsourced = slots_without_source(cluster)[report.empty_starts :]
+    assert not unsourced, unsourced
 
 
 def _opens_term(decision: Decision) -> bool:

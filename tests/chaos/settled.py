@@ -1,20 +1,19 @@
 """Whether a cluster has got over a fault: everybody does his part again, so that the next fault costs what it costs."""
 
-from contextlib import closing
+from pathlib import Path
 
-from controlplane.bootstrap.connections import lease_store, open_source
+from controlplane.bootstrap.connections import lease_store
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.membership.inputs import Tick
-from controlplane.core.values.identifiers import ControllerId, Term, TopicPartition
+from controlplane.core.values.identifiers import ControllerId, Term
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import LeaseHeld
-from controlplane.topic_reading.drain import drain
+from tests.chaos.effects import last_heartbeats
 from tests.kills.cluster import KvCluster
 
-_PLACE = TopicPartition(HEARTBEATS, 0)
-_TAIL = 200
-"""Some seconds of ticks and heartbeats in one partition."""
+WITHOUT_SOURCE = "slots start without a complete source"
+"""What a node of the key-value service logs then."""
 _RECENT_MS = 1_000
 
 
@@ -29,12 +28,9 @@ def wait_until_settled(cluster: KvCluster) -> None:
 
 
 def _ticking(cluster: KvCluster) -> set[ControllerId]:
-    with closing(open_source(cluster.real.cluster, cluster.real.kafka)) as source:
-        end = source.reader.end_offsets(HEARTBEATS)[_PLACE]
-        batches = drain(source.reader, {_PLACE: max(0, end - _TAIL)}, source.limits, {_PLACE: end})
-        records = [record for batch in batches for record in batch]
-    newest_ms = max((record.append_time_ms for record in records), default=0)
-    recent = [record for record in records if newest_ms - record.append_time_ms < _RECENT_MS]
+    records = last_heartbeats(cluster)
+    # By the last record's time, not the latest: a broker's clock may have been ahead for a while.
+    recent = [record for record in records if abs(records[-1].append_time_ms - record.append_time_ms) < _RECENT_MS]
     payloads = [decode_input(HEARTBEATS, record).payload for record in recent]
     return {payload.controller_id for payload in payloads if isinstance(payload, Tick)}
 
@@ -51,3 +47,28 @@ def _lease(cluster: KvCluster) -> tuple[ControllerId, Term] | None:
 def _last_term(cluster: KvCluster) -> tuple[ControllerId, Term]:
     last = cluster.real.decisions()[-1]
     return last.controller_id, last.term
+
+
+def stopped_by_themselves(cluster: KvCluster) -> list[str]:
+    """The processes that do not run, once everything that was killed has been started again."""
+    return [
+        f"{name} ended with status {process.returncode}: {_end_of(cluster.real.log_of(name))}"
+        for name, process in {**cluster.real.controllers, **cluster.nodes}.items()
+        if process.poll() is not None
+    ]
+
+
+def slots_without_source(cluster: KvCluster) -> list[str]:
+    """What nodes said of slots that they served without having found a node that had them complete, in order of time.
+
+    No fault kills two nodes at once, and each slot has two replicas.
+    """
+    said = (
+        line for name in cluster.nodes for line in cluster.real.log_of(name).read_text(errors="replace").splitlines()
+    )
+    # A line begins with its time.
+    return sorted(line for line in said if WITHOUT_SOURCE in line)
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text(errors="replace")[-2_000:]

@@ -7,7 +7,7 @@ import pytest
 
 from examples.kv.client import Acknowledged
 from tests.chaos.__main__ import SNAPSHOTS, lines_of
-from tests.chaos.faults import FaultKind
+from tests.chaos.faults import FaultKind, Injector
 from tests.chaos.parts import ChaosParts
 from tests.chaos.run import run
 from tests.helpers.real_cluster import RealCluster
@@ -35,14 +35,14 @@ def test_no_fault_breaks_a_promise(cluster_name: str, tmp_path: Path) -> None:
     with ChaosParts(tmp_path, ["c1", "c2", "c3", "n1", "n2", "n3"]) as parts:
         real = RealCluster(
             cluster_name,
-            parts.kafka.bootstrap_servers,
+            parts.bootstrap_servers,
             parts.valkey.redis_url,
             tmp_path,
             parts.addresses_of,
             SNAPSHOTS,
         )
         with KvCluster(real, controllers=3, nodes=3, rate_per_s=50, history=history) as cluster:
-            report = run(parts, cluster, history, random.Random(1), KINDS, lambda _: None)
+            report = run(Injector(parts, cluster, random.Random(1)), cluster, history, KINDS, lambda _: None)
     told = "\n".join(lines_of(report))
     assert not report.broken, told
     assert report.history.linearizable, told

@@ -92,6 +92,7 @@ def test_a_half_open_link_tells_nobody_and_goes_on_later(link: tuple[Proxy, int]
         with pytest.raises(TimeoutError):
             connection.recv(99)
         assert echo.heard == [b"one\n"]
+        assert proxy.answered_bytes("echo") == len(b"one\n")
         proxy.set("echo", LinkMode.OPEN)
         connection.settimeout(1.0)
         assert connection.recv(99) == b"two\n"

@@ -11,12 +11,19 @@ import pytest
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import (
-    ConfigurationError,
     InvariantViolationError,
     LogContinuityError,
     PrerequisiteError,
 )
-from controlplane.ports import CommitOutcome, OutgoingRecord, PolledBatch, RawRecord, TransactionalWriter
+from controlplane.ports import (
+    Delivery,
+    LogReader,
+    OutgoingRecord,
+    PartitionEnd,
+    PolledBatch,
+    RawRecord,
+    TransactionalWriter,
+)
 from tests.helpers.log_worlds import (
     PARTITION_COUNTS,
     LogWorld,
@@ -24,6 +31,7 @@ from tests.helpers.log_worlds import (
     read_all,
     read_some,
     read_to_end,
+    read_until_ended,
     send_all,
 )
 
@@ -34,6 +42,8 @@ TABLE_0 = TopicPartition(ROUTING_TABLE, 0)
 _PAUSE_S = 0.05
 """Well below the time for which the broker keeps a fetch open that finds nothing."""
 _UNPAUSED_READS = 5
+_CHANGE_DEADLINE_S = 20.0
+"""Kafka acknowledges a changed setting before every broker goes by it."""
 
 
 def decision(value: bytes) -> OutgoingRecord:
@@ -48,14 +58,6 @@ def opened(world: LogWorld) -> TransactionalWriter:
     return writer
 
 
-def commit_to_an_outcome(writer: TransactionalWriter, records: list[OutgoingRecord]) -> CommitOutcome:
-    """Commit, and ask again while the outcome is unknown."""
-    outcome = writer.commit(records)
-    while outcome is CommitOutcome.UNKNOWN:
-        outcome = writer.resolve(1_000)
-    return outcome
-
-
 def values(records: list[RawRecord]) -> list[bytes | None]:
     """What the records carry."""
     return [record.value for record in records]
@@ -64,6 +66,13 @@ def values(records: list[RawRecord]) -> list[bytes | None]:
 def has_news(batch: PolledBatch) -> bool:
     """Whether a poll brought anything at all."""
     return bool(batch.records or batch.ended)
+
+
+def poll_for_long(world: LogWorld, reader: LogReader) -> None:
+    """Poll for half a minute, and take nothing for news."""
+    for _ in range(300):
+        reader.poll(10, 0)
+        world.let_time_pass(100)
 
 
 class ReaderContract:
@@ -150,6 +159,21 @@ class ReaderContract:
         read_to_end(reader, [DECISIONS_0])
         assert not any(map(has_news, [reader.poll(10, 150) for _ in range(3)]))
 
+    def test_an_end_names_its_offset_which_an_open_transaction_holds_back(self, world: LogWorld) -> None:
+        """A reader that needs all that was acknowledged compares it; the high watermark shows what is waited for."""
+        opened(world).commit([decision(b"before")])
+        world.settle()
+        assert self._end(world) == PartitionEnd(2, 2)
+        world.leave_transaction_open([decision(b"open")])
+        assert self._end(world) == PartitionEnd(2, 3)
+
+    @staticmethod
+    def _end(world: LogWorld) -> PartitionEnd:
+        """The end of the decisions, as a new reader is told of it."""
+        reader = world.open_reader()
+        reader.assign({DECISIONS_0: 0})
+        return read_until_ended(reader, [DECISIONS_0])[DECISIONS_0]
+
     def test_a_batch_is_never_larger_than_asked_and_nothing_is_lost_between_two(self, world: LogWorld) -> None:
         """The loop's time per turn is bounded by the batch."""
         sent = [decision(b"%d" % number) for number in range(25)]
@@ -183,7 +207,7 @@ class ReaderContract:
         reader.assign({DECISIONS_0: offset})
         for _ in range(2):
             with pytest.raises(LogContinuityError, match=rf"{world.cluster.name}\.decisions\[0\].*{offset}"):
-                read_to_end(reader, [DECISIONS_0])
+                poll_for_long(world, reader)
         reader.assign({DECISIONS_0: 3})
         assert values(read_to_end(reader, [DECISIONS_0])) == [b"3"]
 
@@ -195,7 +219,7 @@ class ReaderContract:
         read_to_end(reader, [DECISIONS_0])
         world.recreate_topic(DECISIONS)
         with pytest.raises(LogContinuityError, match=r"decisions\[0\]"):
-            read_some(reader, 1)
+            poll_for_long(world, reader)
 
     def test_those_that_answer_are_all_as_a_rule(self, world: LogWorld) -> None:
         """Whoever can do without a partition whose leader is away gets the same as others while none is."""
@@ -224,6 +248,21 @@ class ReaderContract:
         assert times == [delivery.append_time_ms for delivery in told]
         assert all(later - earlier >= 20 for earlier, later in pairwise(times))
 
+    def test_whose_clock_dated_a_record_is_told(self, world: LogWorld) -> None:
+        """Time is the broker's: a topic that keeps the senders' times must not be taken for one that does not."""
+        writer, reader = world.open_events(), world.open_reader()
+        reader.assign({DECISIONS_0: 0})
+        send_all(writer, [decision(b"before")])
+        assert [record.is_append_time for record in read_some(reader, 1)] == [True]
+        world.keep_create_time(DECISIONS)
+        deadline_s = time.monotonic() + _CHANGE_DEADLINE_S
+        while True:
+            send_all(writer, [decision(b"after")])
+            (record,) = read_some(reader, 1)
+            if not record.is_append_time:
+                break
+            assert time.monotonic() < deadline_s, "the topic keeps append times"
+
     def test_a_time_is_found_by_its_offset(self, world: LogWorld) -> None:
         """A cold start looks back over a window: what was appended within it, and the end where there is nothing."""
         writer = world.open_events()
@@ -238,6 +277,32 @@ class ReaderContract:
         assert reader.offsets_at_time(HEARTBEATS, early.append_time_ms) == {first: 0, **quiet}
         assert reader.offsets_at_time(HEARTBEATS, early.append_time_ms + 1) == {first: late.offset, **quiet}
         assert reader.offsets_at_time(HEARTBEATS, late.append_time_ms + 1) == {first: late.offset + 1, **quiet}
+
+
+class TopicInspectorContract:
+    """What Kafka shows of its topics: a controller judges by it whether its log is safe."""
+
+    def test_topics_are_described_and_missing_ones_left_out(self, world: LogWorld) -> None:
+        """Partitions, copies and settings of each; a topic that nobody has created yet is no error."""
+        names = [world.cluster.topic(topic) for topic in (*PARTITION_COUNTS, "no-such-topic")]
+        described = world.open_inspector().describe(names)
+        assert described.brokers == 1
+        assert {name: topic.partitions for name, topic in described.topics.items()} == {
+            world.cluster.topic(topic): count for topic, count in PARTITION_COUNTS.items()
+        }
+        assert {topic.replication for topic in described.topics.values()} == {1}
+        assert {each.settings["message.timestamp.type"] for each in described.topics.values()} == {"LogAppendTime"}
+        assert described.hidden == {}
+
+    def test_a_changed_setting_shows(self, world: LogWorld) -> None:
+        """The inspector is asked again and again, by a controller that runs for months."""
+        name = world.cluster.topic(HEARTBEATS)
+        inspector = world.open_inspector()
+        assert inspector.describe([name]).topics[name].settings["message.timestamp.type"] == "LogAppendTime"
+        world.keep_create_time(HEARTBEATS)
+        deadline_s = time.monotonic() + _CHANGE_DEADLINE_S
+        while inspector.describe([name]).topics[name].settings["message.timestamp.type"] != "CreateTime":
+            assert time.monotonic() < deadline_s, "the change does not show"
 
 
 class EventWriterContract:
@@ -264,6 +329,28 @@ class EventWriterContract:
         assert writer.flush(10_000) == 0
         assert told == [1]
         assert not writer.awaits_delivery
+
+    @pytest.mark.parametrize("wait", ["poll", "flush"])
+    def test_a_callback_may_send_but_not_wait(self, world: LogWorld, wait: str) -> None:
+        """Kafka's client ends the process if it is polled in a callback and another callback is due."""
+        writer = world.open_events()
+        refused: list[str] = []
+
+        def again(delivery: Delivery) -> None:
+            try:
+                getattr(writer, wait)(0)
+            except RuntimeError as error:
+                refused.append(str(error))
+            writer.send(OutgoingRecord(HEARTBEATS, b"n", b"again", delivery.partition))
+
+        for value in (b"1", b"2", b"3"):
+            writer.send(OutgoingRecord(HEARTBEATS, b"n", value, 0), again)
+        while writer.flush(10_000):
+            pass
+        assert [error.partition(":")[0] for error in refused] == [
+            "a writer cannot be polled or flushed in a delivery callback of its own"
+        ] * 3
+        assert [record.value for record in read_all(world, HEARTBEATS)] == [b"1", b"2", b"3", *[b"again"] * 3]
 
     def test_an_explicit_partition_is_kept(self, world: LogWorld) -> None:
         """Every partition gets its own tick."""
@@ -297,99 +384,3 @@ class EventWriterContract:
         with pytest.raises(PrerequisiteError, match="no-such-topic"):
             world.open_events().partition_count("no-such-topic")
         assert world.open_events().partition_count(HEARTBEATS) == 3
-
-
-class TransactionContract:
-    """Atomic commits: all or nothing, one writer, hidden until committed."""
-
-    def test_keys_choose_partitions_as_java_clients_do(self, world: LogWorld) -> None:
-        """A record goes to the same place whether it is committed with others or sent alone."""
-        opened(world).commit([OutgoingRecord(HEARTBEATS, key, b"") for key in MURMUR2])
-        places = {record.key: record.partition for record in read_all(world, HEARTBEATS)}
-        assert places == {key: (value & 0x7FFFFFFF) % 3 for key, value in MURMUR2.items()}
-
-    def test_a_commit_is_visible_in_every_topic_in_order(self, world: LogWorld) -> None:
-        """Decision, rows and marker are one unit; rows keep their order."""
-        rows = [OutgoingRecord(ROUTING_TABLE, b"main/slot/%d" % i, b"row") for i in range(300)]
-        assert opened(world).commit([decision(b"d"), *rows]) is CommitOutcome.COMMITTED
-        assert values(read_all(world, DECISIONS)) == [b"d"]
-        assert [record.key for record in read_all(world, ROUTING_TABLE)] == [row.key for row in rows]
-
-    def test_a_writer_commits_again_and_again(self, world: LogWorld) -> None:
-        """One leadership makes many decisions."""
-        writer = opened(world)
-        assert {writer.commit([decision(b"%d" % i)]) for i in range(5)} == {CommitOutcome.COMMITTED}
-        assert values(read_all(world, DECISIONS)) == [b"0", b"1", b"2", b"3", b"4"]
-
-    def test_an_open_transaction_hides_itself_and_what_follows(self, world: LogWorld) -> None:
-        """Readers stop at the last stable offset: no half epoch, and no record out of order."""
-        opened(world).commit([decision(b"before")])
-        commit = world.leave_transaction_open([decision(b"open")])
-        send_all(world.open_events(), [decision(b"after")])
-        reader = world.open_reader()
-        assert reader.end_offsets(DECISIONS) == {DECISIONS_0: 2}
-        reader.assign({DECISIONS_0: 0})
-        assert values(read_to_end(reader, [DECISIONS_0])) == [b"before"]
-        assert commit()
-        assert values(read_some(reader, 2)) == [b"open", b"after"]
-
-    def test_an_aborted_transaction_is_never_seen(self, world: LogWorld) -> None:
-        """What was aborted is in Kafka's log all the same; only read_committed hides it."""
-        world.abort_transaction([decision(b"aborted")])
-        opened(world).commit([decision(b"committed")])
-        assert [(record.offset, record.value) for record in read_all(world, DECISIONS)] == [(2, b"committed")]
-
-    def test_opening_fences_an_idle_writer(self, world: LogWorld) -> None:
-        """A leader that lost its lease without noticing must not commit one record more."""
-        former = opened(world)
-        assert former.commit([decision(b"former")]) is CommitOutcome.COMMITTED
-        latter = opened(world)
-        assert former.commit([decision(b"late")]) is CommitOutcome.FENCED
-        assert latter.commit([decision(b"latter")]) is CommitOutcome.COMMITTED
-        assert values(read_all(world, DECISIONS)) == [b"former", b"latter"]
-
-    def test_opening_aborts_a_transaction_that_was_left_open(self, world: LogWorld) -> None:
-        """A leader that died between begin and commit must not commit later, and holds readers back no longer."""
-        commit = world.leave_transaction_open([decision(b"lost")])
-        latter = opened(world)
-        assert not commit()
-        assert latter.commit([decision(b"latter")]) is CommitOutcome.COMMITTED
-        assert values(read_all(world, DECISIONS)) == [b"latter"]
-
-    def test_a_fenced_writer_stays_fenced_until_it_opens_again(self, world: LogWorld) -> None:
-        """Standing again needs a new opening, which in turn fences the rival."""
-        former, latter = opened(world), opened(world)
-        assert former.commit([decision(b"late")]) is CommitOutcome.FENCED
-        with pytest.raises(InvariantViolationError):
-            former.commit([decision(b"later")])
-        former.open()
-        assert former.commit([decision(b"again")]) is CommitOutcome.COMMITTED
-        assert latter.commit([decision(b"late")]) is CommitOutcome.FENCED
-        assert values(read_all(world, DECISIONS)) == [b"again"]
-
-    def test_calls_out_of_order_are_refused(self, world: LogWorld) -> None:
-        """Committing nothing would succeed even when fenced; resolving nothing would hide a lost outcome."""
-        writer = world.open_transactions()
-        with pytest.raises(InvariantViolationError):
-            writer.commit([decision(b"not open")])
-        writer.open()
-        with pytest.raises(InvariantViolationError):
-            writer.commit([])
-        with pytest.raises(InvariantViolationError):
-            writer.resolve(100)
-
-    def test_a_record_for_a_missing_topic_aborts_the_whole(self, world: LogWorld) -> None:
-        """The rest must not be committed without it; trying the same again would not help, so it is an error."""
-        writer = opened(world)
-        with pytest.raises(PrerequisiteError, match="no-such-topic"):
-            commit_to_an_outcome(writer, [decision(b"lost"), OutgoingRecord("no-such-topic", b"k", b"v")])
-        assert writer.commit([decision(b"next")]) is CommitOutcome.COMMITTED
-        assert values(read_all(world, DECISIONS)) == [b"next"]
-
-    def test_a_record_that_is_too_large_aborts_the_whole(self, world: LogWorld) -> None:
-        """The decision would be there without one of its rows, and its marker would never match."""
-        writer = opened(world)
-        with pytest.raises(ConfigurationError, match="too large"):
-            writer.commit([decision(b"lost"), decision(bytes(2_000_000))])
-        assert writer.commit([decision(b"next")]) is CommitOutcome.COMMITTED
-        assert values(read_all(world, DECISIONS)) == [b"next"]

@@ -5,7 +5,8 @@ import pytest
 from controlplane.config import DECISIONS
 from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import CommitOutcome
-from tests.contracts.log_contract import DECISIONS_0, commit_to_an_outcome, decision, has_news, opened, values
+from tests.contracts.log_contract import DECISIONS_0, decision, has_news, opened, values
+from tests.contracts.transaction_contract import commit_to_an_outcome
 from tests.helpers.log_worlds import LogWorld, open_at_last, read_all, read_to_end, send_all
 
 

@@ -12,8 +12,9 @@ import pytest
 from testcontainers.compose import DockerCompose
 
 from tests.contracts.lease_contract import LeaseContract, LeaseOutageContract
-from tests.contracts.log_contract import EventWriterContract, ReaderContract, TransactionContract
+from tests.contracts.log_contract import EventWriterContract, ReaderContract
 from tests.contracts.outage_contract import OutageContract
+from tests.contracts.transaction_contract import TransactionContract
 from tests.helpers.lease_worlds import LeaseWorld, RedisLeaseWorld
 from tests.helpers.log_worlds import KafkaLogWorld, LogWorld
 

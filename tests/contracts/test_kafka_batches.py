@@ -1,6 +1,7 @@
 """How a batch of messages becomes records, ends and errors, in the orders that a broker brings about only by chance."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, Message
@@ -8,6 +9,7 @@ from confluent_kafka import TopicPartition as KafkaPosition
 
 from controlplane.adapters import kafka_reader
 from controlplane.adapters.kafka_log import KafkaLogReader
+from controlplane.adapters.kafka_queries import KafkaQueries
 from controlplane.config import HEARTBEATS, ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
@@ -33,9 +35,14 @@ def trouble(partition: int, offset: int, code: int) -> Message:
 
 
 class ScriptedConsumer:
-    """A consumer that gives out one list of messages a poll."""
+    """A consumer that gives out one list of messages a poll.
+
+    Attributes:
+        kept_from: the first offset that Kafka keeps of each partition.
+    """
 
     script: Sequence[Sequence[Message]] = ()
+    kept_from = 0
 
     def __init__(self, settings: dict[str, object]) -> None:
         self._batches = [list(batch) for batch in self.script]
@@ -55,6 +62,20 @@ class ScriptedConsumer:
         taken, self._rest = self._rest[:num_messages], self._rest[num_messages:]
         return taken
 
+    def get_watermark_offsets(self, place: KafkaPosition, cached: bool) -> tuple[int, int]:
+        """The marks of the last fetch: there was none."""
+        assert cached
+        return -1001, -1001
+
+    def list_topics(self, topic: str, timeout: float) -> SimpleNamespace:
+        """Both partitions have a leader."""
+        partitions = {place.partition: SimpleNamespace(leader=1) for place in PLACES}
+        return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions=partitions)})
+
+    def offsets_for_times(self, wanted: list[KafkaPosition], timeout: float) -> list[KafkaPosition]:
+        """The start of each partition."""
+        return [KafkaPosition(each.topic, each.partition, self.kept_from) for each in wanted]
+
 
 def scripted(monkeypatch: pytest.MonkeyPatch, *batches: Sequence[Message]) -> KafkaLogReader:
     """A reader that is assigned and gets these batches."""
@@ -70,13 +91,15 @@ def test_an_end_before_further_records_is_no_end(monkeypatch: pytest.MonkeyPatch
     reader = scripted(monkeypatch, [record(0, 0), end(0, 1), end(1, 0), record(0, 1)], [end(0, 2)])
     batch = reader.poll(10, 0)
     assert [found.offset for found in batch.records] == [0, 1]
-    assert batch.ended == {PLACES[1]}
-    assert reader.poll(10, 0).ended == {PLACES[0]}
+    assert batch.ended.keys() == {PLACES[1]}
+    assert reader.poll(10, 0).ended.keys() == {PLACES[0]}
 
 
 def test_records_before_an_error_are_handed_over_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """One broken partition must not swallow what the others brought; afterwards it is not forgotten."""
+    monkeypatch.setattr(KafkaQueries, "start_offsets", lambda *_, **__: {PLACES[1]: 8})
     gone = trouble(1, 7, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - librdkafka's own codes begin with an underscore
+    monkeypatch.setattr(ScriptedConsumer, "kept_from", 8)
     reader = scripted(monkeypatch, [record(0, 0), gone, record(0, 1)], [record(0, 2)])
     assert [found.offset for found in reader.poll(10, 0).records] == [0, 1]
     for _ in range(2):
@@ -89,7 +112,7 @@ def test_records_before_an_error_are_handed_over_first(monkeypatch: pytest.Monke
 def test_passing_trouble_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client reconnects by itself; the loop sees an empty batch."""
     reader = scripted(monkeypatch, [trouble(0, 3, KafkaError.NOT_LEADER_FOR_PARTITION)], [record(0, 3)])
-    assert reader.poll(10, 0) == ([], frozenset())
+    assert reader.poll(10, 0) == ([], {})
     assert [found.offset for found in reader.poll(10, 0).records] == [3]
 
 

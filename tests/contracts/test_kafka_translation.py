@@ -1,5 +1,8 @@
 """librdkafka's errors and logs become ours, by its own flags first and by code second; no broker is needed."""
 
+import re
+from pathlib import Path
+
 import pytest
 import structlog
 from confluent_kafka import KafkaError
@@ -92,6 +95,15 @@ def test_what_stops_a_reader(code: int, expected: type[ControlPlaneError] | None
     error = reading_error(KafkaError(code), "demo.decisions[0]@7")
     assert (None if error is None else type(error)) is expected
     assert error is None or "demo.decisions[0]@7" in str(error)
+
+
+def test_a_lost_offset_leads_to_the_page_with_the_steps() -> None:
+    """All brokers restored from an older copy end every process with this sentence: it has to say what to do."""
+    sentence = str(reading_error(KafkaError(KafkaError.OFFSET_OUT_OF_RANGE), "demo.decisions[0]@7"))
+    assert "restored from an older copy" in sentence
+    (page,) = re.findall(r"docs/[a-z/-]+\.md", sentence)
+    said = " ".join((Path(__file__).parents[2] / page).read_text().split())
+    assert "restored from an older copy" in said
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.embedded.kafka import EmbeddedKafka
-from tests.contracts.log_contract import EventWriterContract, ReaderContract, TransactionContract
+from tests.contracts.log_contract import EventWriterContract, ReaderContract, TopicInspectorContract
 from tests.contracts.log_histories import History, check_history, histories
 from tests.contracts.outage_contract import OutageContract
+from tests.contracts.transaction_contract import TransactionContract
 from tests.fixtures import NewClusterName
 from tests.helpers.log_worlds import KafkaLogWorld, LogWorld
 
@@ -28,6 +29,10 @@ def lasting_world(kafka_broker: EmbeddedKafka, new_cluster_name: NewClusterName)
     world = KafkaLogWorld(kafka_broker.bootstrap_servers, new_cluster_name("histories"))
     yield world
     world.close()
+
+
+class TestKafkaTopicInspector(TopicInspectorContract):
+    """Topics of Kafka."""
 
 
 class TestKafkaReader(ReaderContract):

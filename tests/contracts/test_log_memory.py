@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contracts.log_contract import EventWriterContract, ReaderContract, TransactionContract
+from tests.contracts.log_contract import EventWriterContract, ReaderContract, TopicInspectorContract
 from tests.contracts.log_histories import History, check_history, histories
 from tests.contracts.outage_contract import OutageContract
+from tests.contracts.transaction_contract import TransactionContract
 from tests.helpers.log_worlds import LogWorld, MemoryLogWorld
 
 
@@ -18,6 +19,10 @@ def world() -> LogWorld:
 
 class TestMemoryReader(ReaderContract):
     """Reading from memory."""
+
+
+class TestMemoryTopicInspector(TopicInspectorContract):
+    """Topics in memory."""
 
 
 class TestMemoryEventWriter(EventWriterContract):

@@ -7,7 +7,7 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import CommitOutcome, Delivery, OutgoingRecord
 from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
-from controlplane.testing.memory_log import MemoryTransactionalWriter
+from controlplane.testing.memory_transactions import MemoryTransactionalWriter
 
 CLUSTER = ClusterConfig("memory")
 FIRST, SECOND = TopicPartition(HEARTBEATS, 0), TopicPartition(HEARTBEATS, 1)
@@ -67,6 +67,18 @@ def test_a_partition_that_stays_without_a_leader_gives_records_up(world: World) 
     assert [delivery.error is None for delivery in world.told] == [False]
     world.broker.elect_leader(CLUSTER.topic(HEARTBEATS), 0)
     assert world.read() == []
+
+
+def test_a_record_that_waits_for_a_dead_follower_holds_up_its_own_writer_only(world: World) -> None:
+    """A broker handles the requests of one connection in order; another connection is not concerned."""
+    world.broker.lose_follower(CLUSTER.topic(HEARTBEATS), 0)
+    world.send(b"waits", 0)
+    world.send(b"behind it", 1)
+    other = MemoryEventWriter(CLUSTER, world.broker)
+    other.send(OutgoingRecord(HEARTBEATS, b"n", b"by another writer", 1))
+    assert world.read() == [b"by another writer"]
+    world.broker.drop_follower(CLUSTER.topic(HEARTBEATS), 0)
+    assert {*world.read()} == {b"behind it", b"waits"}
 
 
 def test_a_lost_acknowledgement_gives_a_record_up_that_is_in_the_log(world: World) -> None:

@@ -55,7 +55,7 @@ def test_folder_has_one_owner_and_is_free_after_its_death(tmp_path: Path) -> Non
         assert read_addresses(tmp_path) == addresses
         assert (services.bootstrap_servers, services.redis_url) == (addresses.bootstrap_servers, addresses.redis_url)
     assert not addresses_path(tmp_path).exists()
-    assert port_is_free(services.kafka.port)
+    assert port_is_free(services.brokers[1].port)
     assert port_is_free(services.valkey.port)
 
 
@@ -67,7 +67,7 @@ def test_failed_start_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(PrerequisiteError, match="could not be formatted"):
         services.start()
     assert not services.valkey.running
-    assert not services.kafka.running
+    assert not services.brokers[1].running
     assert not addresses_path(tmp_path).exists()
     again = EmbeddedServices(tmp_path)
     began = time.monotonic()

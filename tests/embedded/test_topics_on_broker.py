@@ -32,15 +32,29 @@ def create(broker: EmbeddedKafka, name: str, partitions: int, **settings: str) -
 def test_applied_topics_keep_every_promise(
     kafka_broker: EmbeddedKafka, cluster_name: str, specs: tuple[TopicSpec, ...]
 ) -> None:
-    """What we create has to pass our own check, with nothing to advise, and applying twice changes nothing."""
+    """What we create has to pass our own check, with more copies to advise, and applying twice changes nothing."""
     names = tuple(f"{cluster_name}.{spec.name}" for spec in specs)
-    first = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+    first = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}, least_copies=1)
     assert sorted(first.created) == sorted(names)
-    assert first.advice == ()
-    second = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+    assert len(first.advice) == len(names)
+    assert all("has 1 replicas; 3 are advised, and Kafka shows 1 broker" in sentence for sentence in first.advice)
+    second = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}, least_copies=1)
     assert second.created == ()
     assert second.verified == names
     assert verify_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}) == second
+
+
+def test_fewer_copies_than_the_file_says_are_refused_unless_they_are_allowed(
+    kafka_broker: EmbeddedKafka, cluster_name: str, specs: tuple[TopicSpec, ...]
+) -> None:
+    """A broker that is away while topics are created would leave every one of them with a copy too few for good."""
+    for least_copies, wanted in ((None, 3), (2, 2)):
+        with pytest.raises(
+            ConfigurationError, match=f"to have {wanted} copies, and Kafka shows 1 broker.*--least-copies 1"
+        ):
+            apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}, least_copies)
+        with pytest.raises(PrerequisiteError, match="has no topic"):
+            verify_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
 
 
 @pytest.mark.parametrize(
@@ -68,7 +82,7 @@ def test_broken_promise_is_refused_by_name(
     """A controller on such a topic would lose decisions or fence live nodes: it must not start, and must say why."""
     create(kafka_broker, f"{cluster_name}.{topic}", 1, **settings)
     with pytest.raises(ConfigurationError) as refused:
-        apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+        apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}, least_copies=1)
     assert f"topic {cluster_name}.{topic} has {setting};" in str(refused.value)
     with pytest.raises(PrerequisiteError, match="has no topic"):
         verify_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
@@ -84,7 +98,7 @@ def test_too_many_partitions_break_the_order(
     """Decisions in two partitions have no order; a topic made by hand with the broker's default must be refused."""
     create(kafka_broker, f"{cluster_name}.decisions", 2, retention_ms="-1", max_message_bytes="4194304")
     with pytest.raises(ConfigurationError, match=r"has partitions = 2; it has to be 1"):
-        apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+        apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}, least_copies=1)
 
 
 def test_fewer_partitions_are_advised_not_added(
@@ -93,7 +107,7 @@ def test_fewer_partitions_are_advised_not_added(
     """Adding partitions moves keys; it is never done in silence."""
     heartbeats = f"{cluster_name}.heartbeats"
     create(kafka_broker, heartbeats, 2, message_timestamp_type="LogAppendTime", segment_ms="3600000")
-    report = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+    report = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}, least_copies=1)
     assert [sentence for sentence in report.advice if f"topic {heartbeats} has 2 partitions" in sentence]
     metadata = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(heartbeats, timeout=10)
     assert len(metadata.topics[heartbeats].partitions) == 2

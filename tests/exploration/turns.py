@@ -250,11 +250,15 @@ class Turn:
     def _look(self) -> tuple[LeadingEvent, bool]:
         held_term = self.thread.held_term
         options = ["observed"] if held_term is None else ["observed", "cut off"]
+        if self.loop.leading.phase is ControllerPhase.LEADING and self._controller == 1:
+            options.append("deaf")
         seen = self._choices.of(*options, "nobody answers")
         if seen == "nobody answers":
             return ControllerTrigger.UNREACHABLE, True
         if seen == "observed":
             return RoundObserved(0, 0, 0), False
+        if seen == "deaf":
+            return RoundObserved(0, 0, 0, is_deaf=True, has_standby=True), False
         stood_ms = _LEASE.duration_ms + 1
         return RoundObserved(stood_ms, 0, stood_ms if self._controller == 1 else 0), False
 
@@ -301,8 +305,8 @@ class Turn:
         if opens_term:
             self._require_confirmation("opens a term")
         nothing = () if opens_term else ("nothing to commit",)
-        what = self._choices.of("commits", *nothing, "letters not written")
-        if what == "letters not written":
+        what = self._choices.of("commits", *nothing, "Kafka unreachable")
+        if what == "Kafka unreachable":
             return ControllerTrigger.UNREACHABLE, True
         if what == "nothing to commit":
             return ControllerTrigger.NOTHING_TO_COMMIT, False

@@ -20,6 +20,7 @@ from controlplane.core.election.lock_record import LockRecord
 from controlplane.core.values.identifiers import Term
 from controlplane.ports import AcquireOutcome, LeaseGranted
 from controlplane.service.lease_keeper import LeaseKeeper
+from controlplane.service.lease_notes import LeaseNotes
 from controlplane.service.lease_profiles import AnyProfile, OwnLease, SofaLease
 from controlplane.service.metrics import ControllerMetrics
 
@@ -71,6 +72,7 @@ def main(kind: str, redis_url: str, cluster: str, owner: str) -> None:
     """Stand for election until the process is killed."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     profile = profile_of(kind, redis_url, cluster, owner)
+    notes = RedisLeaseStore(ClusterConfig(cluster), redis_url, 400)
     keeper = LeaseKeeper(
         profile,
         SystemClock(),
@@ -78,6 +80,7 @@ def main(kind: str, redis_url: str, cluster: str, owner: str) -> None:
         metrics=ControllerMetrics(),
         store_timeout_ms=400,
         rest_ms=LEASE.duration_ms,
+        notes=LeaseNotes(notes, SystemClock(), owner, lambda: 0),
     )
     keeper.start()
     told: Term | None = None

@@ -122,7 +122,9 @@ class RedisLeaseWorld:
     def lose_data(self) -> None:
         """See :meth:`LeaseWorld.lose_data`; the scripts that the server knows are lost, too."""
         with redis.Redis.from_url(self._redis_url) as connection:
-            connection.delete(self.cluster.lease_key, self.cluster.contenders_key, self.cluster.log_id_key)
+            cluster = self.cluster
+            connection.delete(cluster.lease_key, cluster.contenders_key, cluster.log_id_key)
+            connection.delete(cluster.log_mark_key, cluster.acknowledged_key)
             connection.script_flush()
 
     def take_away(self) -> None:

@@ -18,7 +18,7 @@ from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.membership.standing_orders import MAX_WEIGHT
-from controlplane.core.slots.reports import SlotLoad, SlotSettings, SlotStatus
+from controlplane.core.slots.reports import SlotLoad, SlotSettings, SlotStatus, grouped
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.replica_status import ReplicaStatus
 
@@ -36,19 +36,33 @@ def _tuples(items: st.SearchStrategy[Any], unique_by: Callable[[Any], Any]) -> s
 
 
 ADDRESSES = _tuples(st.builds(Address, NAMES, NAMES, st.integers(1, 65_535)), lambda each: each.name)
+SLOT_GROUPS = st.lists(
+    st.tuples(st.integers(0, 200), st.sampled_from(ReplicaStatus), COUNTS), max_size=12, unique_by=lambda each: each[0]
+).map(lambda held: grouped(sorted(held, key=lambda each: each[0])))
 SLOT_STATUSES = st.builds(SlotStatus, SLOT_IDS, COUNTS, st.booleans(), st.sampled_from(ReplicaStatus), COUNTS)
 USAGES = st.just(ResourceUsage(-1.0, -1.0)) | st.builds(ResourceUsage, RATES, RATES)
 
+HELD = st.one_of(
+    st.tuples(_tuples(SLOT_STATUSES, lambda each: each.slot_id), st.just(())),
+    st.tuples(st.just(()), SLOT_GROUPS),
+)
+"""What a heartbeat says of slots, in one of the two ways."""
 HEARTBEATS = st.builds(
-    Heartbeat,
-    NAMES,
-    INCARNATIONS,
-    COUNTS,
-    COUNTS,
-    st.sampled_from(NodeRole),
-    st.none() | st.builds(SlotSettings, st.just(MAX_SLOT_COUNT), COUNTS, TEXTS),
-    _tuples(SLOT_STATUSES, lambda each: each.slot_id),
-    _tuples(st.builds(BundleStatus, NAMES, st.sampled_from(ReplicaStatus)), lambda each: each.bundle_id),
+    lambda beat, held: beat._replace(slot_statuses=held[0], slot_groups=held[1]),
+    st.builds(
+        Heartbeat,
+        NAMES,
+        INCARNATIONS,
+        COUNTS,
+        COUNTS,
+        st.sampled_from(NodeRole),
+        st.none() | st.builds(SlotSettings, st.just(MAX_SLOT_COUNT), COUNTS, TEXTS),
+        process_id=TEXTS,
+        bundle_statuses=_tuples(
+            st.builds(BundleStatus, NAMES, st.sampled_from(ReplicaStatus)), lambda each: each.bundle_id
+        ),
+    ),
+    HELD,
 )
 LOAD_REPORTS = st.builds(
     LoadReport,
@@ -80,15 +94,16 @@ JOINS = st.builds(
     capacity=COUNTS,
     version=TEXTS,
     started_at_ms=COUNTS,
+    process_id=TEXTS,
 )
 
 INPUTS: dict[type[InputPayload], st.SearchStrategy[Any]] = {
     Heartbeat: HEARTBEATS,
-    Tick: st.builds(Tick, NAMES, COUNTS),
+    Tick: st.builds(Tick, NAMES, COUNTS, COUNTS, COUNTS),
     LoadReport: LOAD_REPORTS,
     NodeJoined: JOINS,
-    NodeLeaving: st.builds(NodeLeaving, NAMES, INCARNATIONS, TEXTS),
-    NodeLeft: st.builds(NodeLeft, NAMES, INCARNATIONS, TEXTS),
+    NodeLeaving: st.builds(NodeLeaving, NAMES, INCARNATIONS, TEXTS, TEXTS),
+    NodeLeft: st.builds(NodeLeft, NAMES, INCARNATIONS, TEXTS, TEXTS),
     Intent: st.builds(Intent, NAMES, NAMES, TEXTS, st.dictionaries(TEXTS, TEXTS, max_size=3)),
 }
 """Possible inputs: whatever these give, the codec has to accept."""

@@ -6,9 +6,18 @@ from typing import Protocol
 
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPosition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
+from controlplane.adapters.kafka_admin_client import KafkaAdmin
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
+from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogUnavailableError
@@ -18,7 +27,9 @@ from controlplane.ports import (
     EventWriter,
     LogReader,
     OutgoingRecord,
+    PartitionEnd,
     RawRecord,
+    TopicInspector,
     TransactionalWriter,
 )
 from controlplane.testing import (
@@ -26,6 +37,7 @@ from controlplane.testing import (
     MemoryBroker,
     MemoryEventWriter,
     MemoryLogReader,
+    MemoryTopicInspector,
     MemoryTransactionalWriter,
     VirtualClock,
 )
@@ -67,6 +79,12 @@ class LogWorld(Protocol):
     def recreate_topic(self, topic: str) -> None:
         """Delete a topic and create it again, empty."""
 
+    def open_inspector(self) -> TopicInspector:
+        """A new inspector of topics."""
+
+    def keep_create_time(self, topic: str) -> None:
+        """Let a topic keep the time at which its records were created, by their sender's clock."""
+
     def let_time_pass(self, milliseconds: int) -> None:
         """Advance the broker's clock."""
 
@@ -88,7 +106,7 @@ class MemoryLogWorld:
         self._clock = VirtualClock()
         self._broker = MemoryBroker(self._clock)
         for topic, count in PARTITION_COUNTS.items():
-            self._broker.create_topic(self.cluster.topic(topic), count)
+            self._broker.create_topic(self.cluster.topic(topic), count, {"message.timestamp.type": "LogAppendTime"})
 
     def open_reader(self) -> LogReader:
         """See :meth:`LogWorld.open_reader`."""
@@ -127,6 +145,14 @@ class MemoryLogWorld:
     def recreate_topic(self, topic: str) -> None:
         """See :meth:`LogWorld.recreate_topic`."""
         self._broker.create_topic(self.cluster.topic(topic), PARTITION_COUNTS[topic])
+
+    def open_inspector(self) -> TopicInspector:
+        """See :meth:`LogWorld.open_inspector`."""
+        return MemoryTopicInspector(self._broker)
+
+    def keep_create_time(self, topic: str) -> None:
+        """See :meth:`LogWorld.keep_create_time`."""
+        self._broker.alter_topic(self.cluster.topic(topic), {"message.timestamp.type": "CreateTime"})
 
     def let_time_pass(self, milliseconds: int) -> None:
         """See :meth:`LogWorld.let_time_pass`."""
@@ -230,6 +256,16 @@ class KafkaLogWorld:
         self._admin.delete_topics([name])[name].result(10)
         self._create_topic(topic)
 
+    def open_inspector(self) -> TopicInspector:
+        """See :meth:`LogWorld.open_inspector`."""
+        return KafkaTopicInspector(KafkaAdmin(self.cluster.name, self.kafka.bootstrap_servers, {}))
+
+    def keep_create_time(self, topic: str) -> None:
+        """See :meth:`LogWorld.keep_create_time`."""
+        change = ConfigEntry("message.timestamp.type", "CreateTime", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, self.cluster.topic(topic), incremental_configs=[change])
+        self._admin.incremental_alter_configs([resource])[resource].result(10)
+
     def let_time_pass(self, milliseconds: int) -> None:
         """See :meth:`LogWorld.let_time_pass`."""
         time.sleep(milliseconds / 1_000)
@@ -303,8 +339,18 @@ def read_to_end(reader: LogReader, places: Sequence[TopicPartition]) -> list[Raw
         assert time.monotonic() < deadline, f"no end of {missing} within {_READ_DEADLINE_S} s"
         batch = reader.poll(1_000, 200)
         records.extend(batch.records)
-        missing -= batch.ended
+        missing -= batch.ended.keys()
     return records
+
+
+def read_until_ended(reader: LogReader, places: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionEnd]:
+    """The last end that a reader is told of for each of the partitions; they have to be assigned just before."""
+    ends: dict[TopicPartition, PartitionEnd] = {}
+    deadline = time.monotonic() + _READ_DEADLINE_S
+    while not ends.keys() >= set(places):
+        assert time.monotonic() < deadline, f"no end of {set(places) - ends.keys()} within {_READ_DEADLINE_S} s"
+        ends |= reader.poll(1_000, 200).ended
+    return ends
 
 
 def read_some(reader: LogReader, count: int) -> list[RawRecord]:

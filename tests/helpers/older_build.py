@@ -4,13 +4,22 @@ It knows neither the newer level nor the schemas that came with it, and is other
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from controlplane.codec import schema_store
+from controlplane.codec.framing import Datum
 from controlplane.codec.schema_store import Schema, SchemaStore, SchemaVersion
 from controlplane.core.cluster import policy
+from controlplane.core.log.inputs import InputPayload
 
-NEWER_SCHEMAS = {SchemaVersion("Decision", 2)}
+NEWER_SCHEMAS = {
+    SchemaVersion("Decision", 3),
+    *(SchemaVersion(name, 2) for name in ("NodeJoined", "NodeLeaving", "NodeLeft", "NodeRow")),
+    SchemaVersion("Decision", 2),
+    SchemaVersion("Heartbeat", 2),
+    SchemaVersion("TableSettings", 2),
+    SchemaVersion("Tick", 2),
+}
 
 
 class OlderStore(SchemaStore):
@@ -26,7 +35,16 @@ def main() -> int:
     policy.FEATURE_LEVEL = 1
     schema_store.SchemaStore = OlderStore  # type: ignore[misc]
     from controlplane.cli.root import run  # noqa: PLC0415
+    from controlplane.codec import inputs  # noqa: PLC0415
 
+    newer_builder = inputs._builder  # noqa: SLF001
+
+    def builder(kind: type[InputPayload]) -> Callable[[Datum], InputPayload]:
+        # A named tuple of that release has no later fields: here they have their defaults.
+        later, build = inputs._LATER_IN_TUPLES.get(kind, {}), newer_builder(kind)  # noqa: SLF001
+        return lambda datum: build({**later, **datum})
+
+    inputs._builder = builder  # noqa: SLF001
     return run(sys.argv[1:])
 
 

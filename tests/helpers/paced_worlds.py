@@ -11,6 +11,7 @@ from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.slots.reports import SlotStatus
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import NodeId
+from controlplane.core.values.partitioning import partition_of
 from controlplane.core.values.replica_status import ReplicaStatus
 from tests.helpers.world import PARTITIONS, World
 
@@ -38,7 +39,7 @@ def report(world: World, *names: NodeId, ready: bool = True) -> None:
             NodeRole.DATA,
             slot_statuses=statuses,
         )
-        world.append(HEARTBEATS, sum(name.encode()) % PARTITIONS, beat)
+        world.append(HEARTBEATS, partition_of(name.encode(), PARTITIONS), beat)
 
 
 def look(world: World) -> Decision | None:

@@ -65,7 +65,7 @@ class PipelineWorld:
         self.kafka = KafkaConfig(bootstrap_servers)
         self.warehouse_dir = folder / "delta"
         self.spark_config = SparkConfig(jars=jars)
-        apply_topics(bootstrap_servers, cluster, topic_specs(), {})
+        apply_topics(bootstrap_servers, cluster, topic_specs(), {}, least_copies=1)
         self._producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
 
     def config(self, max_records_per_batch: int = 20_000, rules: LoadRuleConfig | None = None) -> PipelineConfig:

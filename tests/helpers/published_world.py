@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from controlplane.codec.input_checks import key_of
 from controlplane.codec.inputs import encode_input
 from controlplane.config import (
     CANDIDATES,
@@ -16,10 +17,8 @@ from controlplane.config import (
     ClusterConfig,
 )
 from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
-from controlplane.core.intents.intent import Intent
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.inputs import InputPayload
-from controlplane.core.membership.inputs import Tick
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.inputs import InputRecord
@@ -60,12 +59,7 @@ class PublishedWorld(World):
     def append(self, topic: str, partition: int, payload: InputPayload) -> InputRecord:
         """Append an input at the present time, in the broker too."""
         self.clock.advance(self.now_ms - self.clock.wall_ms())
-        match payload:
-            case Tick(controller_id=key) | Intent(intent_id=key):
-                pass
-            case _:
-                key = payload.node_id
-        self._events.send(OutgoingRecord(topic, key.encode(), encode_input(payload), partition))
+        self._events.send(OutgoingRecord(topic, key_of(payload), encode_input(payload), partition))
         self._events.flush(0)
         return super().append(topic, partition, payload)
 

@@ -34,13 +34,16 @@ from controlplane.core.routing.replica import RoutingTable, TableReplica
 from controlplane.core.values.identifiers import Epoch
 from controlplane.embedded.services import Addresses
 from controlplane.errors import LogUnavailableError
-from controlplane.ports import OutgoingRecord, RawRecord
+from controlplane.ports import Delivery, OutgoingRecord, RawRecord
 from controlplane.topic_reading.decision_stream import DecisionStream
 from controlplane.topic_reading.foreign_records import ForeignRecords
 from controlplane.topic_reading.table_follower import fold_record
 from tests.helpers.sources import everything_in
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
+"""No promise, but what tells a hang from a busy machine: one that does other work beside lets brokers fall silent, and
+what is waited for then comes when they are back."""
+
 _USUAL_SNAPSHOT_BYTES = 4_194_304
 
 
@@ -55,6 +58,8 @@ class RealCluster:
         folder: Path,
         addresses_of: Callable[[str], Addresses] | None = None,
         controller_options: Sequence[str] = (),
+        *,
+        security_file: Path | None = None,
     ) -> None:
         """Create the topics, without starting a process.
 
@@ -65,6 +70,7 @@ class RealCluster:
             folder: where outputs go.
             addresses_of: where a process of that name reaches Kafka and the lease store, if not where all do.
             controller_options: options of every controller in addition to its own.
+            security_file: how processes log in to Kafka, as ``--security`` takes it; queries go without.
         """
         self.cluster = ClusterConfig(name)
         self.kafka = KafkaConfig(bootstrap_servers)
@@ -72,8 +78,9 @@ class RealCluster:
         self.addresses_of = addresses_of or (lambda _: Addresses(bootstrap_servers, redis_url))
         self.folder = folder
         self._controller_options = controller_options
+        self.security_options = ["--security", str(security_file)] if security_file else []
         self.controllers: dict[str, subprocess.Popen[bytes]] = {}
-        apply_topics(bootstrap_servers, name, topic_specs(), {})
+        apply_topics(bootstrap_servers, name, topic_specs(), {}, least_copies=1)
         self._writer = KafkaEventWriter(self.cluster, self.kafka, 2_500)
         self._beating: set[str] = set()
         self._stop = threading.Event()
@@ -101,6 +108,7 @@ class RealCluster:
         command = [
             *(sys.executable, "-m", program, "--cluster", self.cluster.name),
             *("--bootstrap-servers", addresses.bootstrap_servers, "--redis-url", addresses.redis_url),
+            *self.security_options,
             *("controller", "run", "--controller-id", controller_id, *self._controller_options, *options),
         ]
         with self.log_of(controller_id).open("ab") as output:
@@ -129,11 +137,21 @@ class RealCluster:
         return name
 
     def join(self, *node_ids: str, incarnation: int = 1) -> None:
-        """Nodes join and send two heartbeats each second from now on."""
+        """Nodes join, again if that was not acknowledged as an agent does, and send two heartbeats each second."""
         for node_id in node_ids:
             joined = NodeJoined(node_id, incarnation, NodeRole.DATA, (), "", 1, 0, "1", 0)
-            self.send(MEMBERSHIP, node_id, encode_input(joined))
+            self._send_until_acknowledged(OutgoingRecord(MEMBERSHIP, node_id.encode(), encode_input(joined)))
+            self._writer.poll(0)
             self._beating.add(node_id)
+
+    def _send_until_acknowledged(self, record: OutgoingRecord) -> None:
+        """A partition without a leader takes nothing for longer than a record may wait to be sent."""
+
+        def look(delivery: Delivery) -> None:
+            if delivery.error is not None and not self._stop.is_set():
+                self._send_until_acknowledged(record)
+
+        self._writer.send(record, look)
 
     def leave(self, node_id: str, incarnation: int = 1) -> None:
         """Send that the node has left, and stop its heartbeats."""

@@ -14,7 +14,7 @@ from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
 from controlplane.inspection.auditing import Audited, Auditor
-from controlplane.ports import PolledBatch, RawRecord
+from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 from tests.helpers.sources import source_of
 from tests.helpers.world import INPUT_PLACES, World
 
@@ -94,6 +94,11 @@ class RecordedReader:
         found = {place: records for place, records in self._records.items() if place.topic == topic}
         return {place: records[-1].offset + 1 if records else 0 for place, records in found.items()}
 
+    def _end(self, place: TopicPartition) -> PartitionEnd:
+        records = self._records[place]
+        end = records[-1].offset + 1 if records else 0
+        return PartitionEnd(end, end)
+
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """See the port."""
         self._positions = dict(positions)
@@ -108,8 +113,8 @@ class RecordedReader:
             found = records[first : first + min(max_records, MOST_AT_ONCE)]
             if found:
                 self._positions[place] = found[-1].offset + 1
-                return PolledBatch(found, frozenset({place} if found[-1] is records[-1] else ()))
-        return PolledBatch((), frozenset(self._positions))
+                return PolledBatch(found, {place: self._end(place)} if found[-1] is records[-1] else {})
+        return PolledBatch((), {place: self._end(place) for place in self._positions})
 
     def close(self) -> None:
         """See the port."""

@@ -74,7 +74,7 @@ class SecuredCluster:
 
     def create_topics(self) -> None:
         """Create them as the super user."""
-        apply_topics(self.servers, self.name, topic_specs(), self.above)
+        apply_topics(self.servers, self.name, topic_specs(), self.above, least_copies=1)
 
     def as_above(self) -> KafkaConfig:
         """How the super user connects."""

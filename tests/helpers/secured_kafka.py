@@ -14,6 +14,17 @@ USERS = (SUPER_USER, "controller", "node", "reader", "operator", "pipeline", "ad
 """Each may log in with :func:`password_of`; only the first may do anything without being granted it."""
 
 
+def tls_login_of(user: str, authority: Authority, mechanism: str = "PLAIN") -> dict[str, str]:
+    """The security settings of a user who logs in with a password under TLS."""
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user,
+        "sasl.password": password_of(user),
+        "ssl.ca.location": str(authority.certificate),
+    }
+
+
 def password_of(user: str) -> str:
     """The password of this user, long enough to be found in any output."""
     return f"open-sesame-of-{user}"
@@ -54,12 +65,7 @@ class SecuredKafka(EmbeddedKafka):
 
     def tls_login(self, user: str, mechanism: str = "PLAIN") -> dict[str, str]:
         """The security settings of a user at :attr:`tls_password_servers`."""
-        return {
-            **self.login(user),
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": mechanism,
-            "ssl.ca.location": str(self.authority.certificate),
-        }
+        return tls_login_of(user, self.authority, mechanism)
 
     def take(self, binding: AclBinding) -> None:
         """Take one access control entry away."""
@@ -91,9 +97,9 @@ class SecuredKafka(EmbeddedKafka):
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:ANONYMOUS;User:{SUPER_USER}",
             "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.sasl.plain.sasl.jaas.config": _PASSWORDS,
+            "listener.name.sasl.plain.sasl.jaas.config": PASSWORDS,
             "listener.name.sasltls.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
-            "listener.name.sasltls.plain.sasl.jaas.config": _PASSWORDS,
+            "listener.name.sasltls.plain.sasl.jaas.config": PASSWORDS,
             "listener.name.sasltls.scram-sha-256.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;",
             "listener.name.tls.ssl.client.auth": "required",
         }
@@ -111,8 +117,9 @@ class SecuredKafka(EmbeddedKafka):
 
 
 _MODULES = "org.apache.kafka.common.security"
-_PASSWORDS = (
+PASSWORDS = (
     f"{_MODULES}.plain.PlainLoginModule required "
     + " ".join(f'user_{user}="{password_of(user)}"' for user in USERS)
     + ";"
 )
+"""What a listener with logins by password is told: all users."""

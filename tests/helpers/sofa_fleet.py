@@ -20,6 +20,7 @@ from controlplane.core.slots.reports import SlotStatus
 from controlplane.core.slots.sofa.table import INITIAL_TABLE
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.partitioning import partition_of
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.core.verification.sofa_ticks import recorded_tick
 from controlplane.errors import PlacementRefusedError
@@ -152,7 +153,7 @@ class SofaFleet:
             phase_ms = sum(name.encode()) * 10 % BEAT_MS // STEP_MS * STEP_MS
             if node.beats and world.now_ms % BEAT_MS == phase_ms:
                 beat = node.heartbeat(world.now_ms)
-                world.append(HEARTBEATS, sum(name.encode()) % PARTITIONS, beat)
+                world.append(HEARTBEATS, partition_of(name.encode(), PARTITIONS), beat)
                 self._heard[name, node.incarnation] = (world.now_ms, beat)
 
     def _is_member(self, node: FleetNode) -> bool:

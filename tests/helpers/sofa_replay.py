@@ -112,7 +112,9 @@ def _would(state: State, observations: Observations) -> ArrangerTick:
     nodes = expected_owners(state)
     members = [(node.node_id, node.incarnation) for node in state.membership.nodes.values() if node.lives]
     since = arranged_at(state.slots.memory, state.epoch)
-    stable = is_stable(state.slots.table, observations.slot_reports(members), since, 180_000)
+    by_ticks = state.cluster.has_several_brokers_rules
+    reports = observations.slot_reports(members, state.slots.table, by_ticks=by_ticks)
+    stable = is_stable(state.slots.table, reports, since, 180_000)
     table = sofa_table(state.slots.table, state.slots.memory, state.epoch)
     given = {
         "slotNum": state.cluster.policy.slot_count,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, SEVERAL_BROKERS_LEVEL, ClusterPolicy
 from controlplane.core.deciding.what_if import what_if
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent
@@ -49,10 +49,12 @@ def tour(raised_level: int = FEATURE_LEVEL) -> Tour:
     world.admit(*NODES)
     for level in range(2, raised_level + 1):
         world.ask("raise_feature_level", level=str(level), upgraded="c1")
+    world.run(300, NODES)
     world.ask("create_namespace", namespace="kv")
     world.ask("set_tenant", tenant="acme", clusters="eu,us")
     world.ask("delete_tenant", tenant="acme")
     _orders(world)
+    world.run(1_000, NODES)
     _plans(world)
     world.ask("change_policy", slot_count="16")
     world.ask("change_policy", silence_limit_ms="1500")
@@ -61,6 +63,11 @@ def tour(raised_level: int = FEATURE_LEVEL) -> Tour:
     world.ask("change_policy", slot_policy="sofa")
     world.admit("n5")
     world.run(2_000, (*NODES, "n5"))
+    if raised_level >= SEVERAL_BROKERS_LEVEL:
+        world.ask("change_policy", forget_nodes_after_ms="30000")
+        world.ask("reset_node", node="n4")
+        world.run(31_000, (*NODES, "n5"))
+        world.admit("n6")
     return world
 
 

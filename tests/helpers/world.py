@@ -39,6 +39,7 @@ class World:
         standing: partitions of ``heartbeats`` to which nothing can be written for now: no tick, no heartbeat.
         unread: partitions of ``heartbeats`` that the leader cannot read for now; it reads them on later.
         cluster_name: the name of the cluster, which its log holds.
+        ahead_ms: by how much the clock of a partition's broker is ahead, by partition of ``heartbeats``.
     """
 
     cluster_name = "eu"
@@ -62,6 +63,7 @@ class World:
         self.principal = "tester"
         self.standing: set[int] = set()
         self.unread: set[int] = set()
+        self.ahead_ms: dict[int, int] = {}
         self.state = State()
         self._waiting: list[InputRecord] = []
         first = policy or ClusterPolicy(slot_count=16)
@@ -99,7 +101,8 @@ class World:
         """Append an input at the present time."""
         offset = self.offsets[topic, partition]
         self.offsets[topic, partition] += 1
-        record = InputRecord(Coordinates(topic, partition, offset, self.now_ms), payload, b"raw")
+        append_time_ms = self.now_ms + (self.ahead_ms.get(partition, 0) if topic == HEARTBEATS else 0)
+        record = InputRecord(Coordinates(topic, partition, offset, append_time_ms), payload, b"raw")
         self.inputs.append(record)
         self._waiting.append(record)
         return record
@@ -109,14 +112,27 @@ class World:
         self.now_ms += elapsed_ms
         for partition in sorted(set(range(PARTITIONS)) - self.standing):
             for controller_id in ticking:
-                self.append(HEARTBEATS, partition, Tick(controller_id, self.now_ms))
+                self.append(HEARTBEATS, partition, self.tick_of(controller_id))
+
+    def tick_of(self, controller_id: str) -> Tick:
+        """A controller's tick, which names what it has read of the log as the log's feature level has it."""
+        if not self.state.cluster.has_several_brokers_rules:
+            return Tick(controller_id, self.now_ms)
+        return Tick(controller_id, self.now_ms, self.state.seq, self.state.epoch)
 
     def join(
-        self, node_id: str, incarnation: int = 1, weight: int = 1, role: NodeRole = NodeRole.DATA, zone: str = ""
+        self,
+        node_id: str,
+        incarnation: int = 1,
+        weight: int = 1,
+        role: NodeRole = NodeRole.DATA,
+        zone: str = "",
+        process_id: str = "",
     ) -> None:
         """A node asks to be admitted."""
+        addresses = (Address("kv", "localhost", 4000),)
         joined = NodeJoined(
-            node_id, incarnation, role, (Address("kv", "localhost", 4000),), zone, weight, 0, "1", self.now_ms
+            node_id, incarnation, role, addresses, zone, weight, 0, "1", self.now_ms, process_id=process_id
         )
         self.append(MEMBERSHIP, 0, joined)
 
@@ -124,10 +140,16 @@ class World:
         self, node_id: str, incarnation: int = 1, table_epoch: int = 0, role: NodeRole = NodeRole.DATA
     ) -> None:
         """A heartbeat of a node, always in the same partition."""
-        beat = Heartbeat(node_id, incarnation, self.now_ms, Epoch(table_epoch), role)
+        beat = self.beat_of(node_id, incarnation, table_epoch, role)
         partition = partition_of(node_id.encode(), PARTITIONS)
         if partition not in self.standing:
             self.append(HEARTBEATS, partition, beat)
+
+    def beat_of(
+        self, node_id: str, incarnation: int = 1, table_epoch: int = 0, role: NodeRole = NodeRole.DATA
+    ) -> Heartbeat:
+        """A heartbeat of a node that is sent now."""
+        return Heartbeat(node_id, incarnation, self.now_ms, Epoch(table_epoch), role)
 
     def leave(self, node_id: str, incarnation: int = 1) -> None:
         """A node asks to be relieved."""

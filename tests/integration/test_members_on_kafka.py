@@ -40,7 +40,7 @@ class Setting:
         self._stack = stack
         self._cluster = ClusterConfig(cluster)
         self._kafka = KafkaConfig(broker.bootstrap_servers)
-        apply_topics(broker.bootstrap_servers, self._cluster.name, topic_specs(), {})
+        apply_topics(broker.bootstrap_servers, self._cluster.name, topic_specs(), {}, least_copies=1)
         writer = KafkaTransactionalWriter(self._cluster, self._kafka)
         stack.callback(writer.close)
         self.feed = TableFeed(writer)

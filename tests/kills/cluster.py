@@ -93,6 +93,7 @@ class KvCluster:
         command = [
             *(sys.executable, "-m", "examples.kv.node", "--cluster", self.real.cluster.name, "--node-id", node_id),
             *("--bootstrap-servers", self.real.addresses_of(node_id).bootstrap_servers),
+            *self.real.security_options,
         ]
         with self.real.log_of(node_id).open("ab") as output:
             self.nodes[node_id] = subprocess.Popen(

@@ -95,7 +95,9 @@ def test_extras_bring_the_controller(operators: CleanInstall, readme_cluster: Re
     """Topics from the wheel's file, a controller and the reading commands run from an install with two extras."""
     addresses = json.loads((readme_cluster.folder / ".controlplane" / "addresses.json").read_text(encoding="utf-8"))
     there = ["--cluster", "installed", "--bootstrap-servers", readme_cluster.bootstrap_servers]
-    applied = json.loads(run([operators.command, *there, "topics", "apply", "--format", "json"], operators.folder))
+    applied = json.loads(
+        run([operators.command, *there, "topics", "apply", "--least-copies", "1", "--format", "json"], operators.folder)
+    )
     assert applied
     lead = [operators.command, *there, "--redis-url", addresses["redis_url"], "controller", "run"]
     with Running(lead, operators.folder, {}) as controller:

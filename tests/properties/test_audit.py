@@ -1,5 +1,6 @@
 """The audit takes every decision again: it finds nothing in what leaders decided, and everything that was changed."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,14 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.audit.log_audit import Difference
+from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.membership.events import NodeAdmitted
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.inspection.auditing import Auditor
+from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 from tests.helpers.histories import History, operations, play
 from tests.helpers.logs import resealed
-from tests.helpers.recorded_log import DECISIONS_PARTITION, RecordedLog
+from tests.helpers.recorded_log import DECISIONS_PARTITION, RecordedLog, RecordedReader
+from tests.helpers.sources import source_of
 from tests.helpers.world import World
 
 WHOLE_WINDOW_MS = 30_000
@@ -79,6 +84,31 @@ def test_nothing_is_found_where_nothing_was_changed() -> None:
 def _forged(world: World, changed: Decision) -> list[Decision]:
     """The log with one decision replaced, and digests that fit."""
     return resealed([changed if each.seq == changed.seq else each for each in world.decisions])
+
+
+class Lagging(RecordedReader):
+    """A reader that asks a broker which ends every partition in its middle, until it was asked often enough."""
+
+    def __init__(self, records: Mapping[TopicPartition, Sequence[RawRecord]], polls: int) -> None:
+        """It lags for so many polls."""
+        super().__init__(records)
+        self._polls_left = polls
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """See the port."""
+        self._polls_left -= 1
+        if self._polls_left > 0:
+            return PolledBatch((), {place: PartitionEnd(at, at) for place, at in self._positions.items()})
+        return super().poll(max_records, timeout_ms)
+
+
+def test_an_end_before_the_positions_of_a_decision_is_waited_for() -> None:
+    """A broker that lags ends the inputs before what a leader has taken up: that is no difference."""
+    log_audit = LogAudit(BUSY_LOG.policies)
+    decisions, inputs = source_of(RecordedReader(BUSY_LOG.records)), source_of(Lagging(BUSY_LOG.records, polls=5))
+    audited = list(Auditor(log_audit, decisions, inputs).run())
+    assert [difference for each in audited for difference in each.differences] == []
+    assert len(audited) == len(BUSY.decisions)
 
 
 def test_what_a_forger_reseals_is_found_with_field_cause_and_inputs() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given, settings
 
-from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.log.apply import apply_all
 from controlplane.core.log.carried_out import carried_out
 from controlplane.core.log.decision import Decision
@@ -105,7 +105,7 @@ FORGED: dict[str, tuple[list[Decision], str]] = {
     "no reasons": (changed(JOIN, causes=()), "it has no cause"),
     "somebody else's decision": (changed(JOIN, controller_id="c9"), "'c9' decided, 'c1' leads"),
     "another policy": (changed(JOIN, policy_fingerprint="0" * 16), "policy 0000000000000000 in the decision"),
-    "an older feature level": (changed(JOIN, feature_level=0), "feature level 0, not 2"),
+    "an older feature level": (changed(JOIN, feature_level=0), f"feature level 0, not {FEATURE_LEVEL}"),
     "an epoch kept though rows change": (
         changed(len(PLAYED) - 1, epoch=PLAYED[-2].epoch),
         "by the rows that it changes",

@@ -1,10 +1,14 @@
 """The in-memory Kafka and lease store as a simulated process sees them: through its network, by its own clock."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
+from controlplane.codec.kafka_promises import DescribedKafka
 from controlplane.config import HEARTBEATS
 from controlplane.core.election.contenders import Contending
+from controlplane.core.log.log_mark import LogMark
 from controlplane.core.values.identifiers import ControllerId, ProcessId, Term, TopicPartition
+from controlplane.errors import LogUnavailableError
 from controlplane.ports import (
     AcquireOutcome,
     CommitOutcome,
@@ -21,11 +25,15 @@ from controlplane.testing import (
     MemoryEventWriter,
     MemoryLeaseStore,
     MemoryLogReader,
+    MemoryTopicInspector,
     MemoryTransactionalWriter,
 )
 from tests.simulation.network import Link
 
+_Answer = TypeVar("_Answer")
+
 _FLUSH_STEP_MS = 10
+_QUERY_STEP_MS = 50
 _FETCH_MS = 3
 """How long the broker waits for more before it answers a fetch: what comes about the same time comes in one batch."""
 TICK_KEYS = b"c"
@@ -40,28 +48,39 @@ class SimulatedReader:
         self._machine = machine
         self._inner = MemoryLogReader(machine.stores.cluster, machine.stores.broker)
         self._inner.held_back = machine.network.held_back
+        self._inner.stale_ends = machine.network.stale_ends
+        self._inner.unreachable = machine.network.unreachable
         self._topics: frozenset[str] = frozenset()
 
-    def _reach(self) -> MemoryLogReader:
-        self._machine.latency()
-        self._inner.connected = self._machine.network.kafka
-        return self._inner
+    def _ask(self, query: Callable[[MemoryLogReader], _Answer]) -> _Answer:
+        """Repeat a query until it is answered or this machine's patience is over."""
+        machine = self._machine
+        deadline_ms = machine.scheduler.now_ms + machine.network.patience_ms
+        while True:
+            machine.latency()
+            self._inner.connected = machine.network.kafka
+            try:
+                return query(self._inner)
+            except LogUnavailableError:
+                if machine.scheduler.now_ms >= deadline_ms:
+                    raise
+            machine.scheduler.sleep(_QUERY_STEP_MS)
 
     def partition_count(self, topic: str) -> int:
         """See :meth:`controlplane.ports.LogReader.partition_count`."""
-        return self._reach().partition_count(topic)
+        return self._ask(lambda reader: reader.partition_count(topic))
 
     def offsets_at_time(self, topic: str, time_ms: int, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.offsets_at_time`."""
-        return self._reach().offsets_at_time(topic, time_ms, only_answering=only_answering)
+        return self._ask(lambda reader: reader.offsets_at_time(topic, time_ms, only_answering=only_answering))
 
     def start_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.start_offsets`."""
-        return self._reach().start_offsets(topic, only_answering=only_answering)
+        return self._ask(lambda reader: reader.start_offsets(topic, only_answering=only_answering))
 
     def end_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.end_offsets`."""
-        return self._reach().end_offsets(topic, only_answering=only_answering)
+        return self._ask(lambda reader: reader.end_offsets(topic, only_answering=only_answering))
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """See :meth:`controlplane.ports.LogReader.assign`."""
@@ -102,15 +121,27 @@ class SimulatedTransactionalWriter:
         """Of this machine."""
         self._machine = machine
         self._inner = MemoryTransactionalWriter(machine.stores.cluster, machine.stores.broker)
+        self._inner.unreachable = machine.network.unreachable
 
     def _reach(self) -> MemoryTransactionalWriter:
         self._machine.latency()
         self._inner.connected = self._machine.network.kafka
         return self._inner
 
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """See :meth:`controlplane.ports.TransactionalWriter.transaction_timeout_ms`."""
+        return self._inner.transaction_timeout_ms
+
     def open(self) -> None:
         """See :meth:`controlplane.ports.TransactionalWriter.open`."""
         self._reach().open()
+
+    def write_barrier(self, records: Sequence[OutgoingRecord]) -> dict[TopicPartition, int]:
+        """See :meth:`controlplane.ports.TransactionalWriter.write_barrier`."""
+        offsets = self._reach().write_barrier(records)
+        self._machine.latency()
+        return offsets
 
     def commit(self, records: Sequence[OutgoingRecord]) -> CommitOutcome:
         """See :meth:`controlplane.ports.TransactionalWriter.commit`."""
@@ -131,16 +162,23 @@ class SimulatedTransactionalWriter:
 
 
 class SimulatedEventWriter:
-    """Implements :class:`controlplane.ports.EventWriter`."""
+    """Implements :class:`controlplane.ports.EventWriter`.
+
+    Attributes:
+        is_stuck: whether nothing is sent or acknowledged, although the machine reaches Kafka.
+    """
 
     def __init__(self, machine: Link, message_timeout_ms: int) -> None:
         """Of this machine."""
+        self.is_stuck = False
         self._machine = machine
         self._inner = MemoryEventWriter(machine.stores.cluster, machine.stores.broker, message_timeout_ms)
+        self._inner.unreachable = machine.network.unreachable
 
     def _reach(self) -> MemoryEventWriter:
         self._machine.scheduler.require_alive()
-        self._inner.connected = self._machine.network.kafka
+        self._inner.connected = self._machine.network.kafka and not self.is_stuck
+        self._inner.ahead_ms = self._machine.clock.wall_step_ms
         return self._inner
 
     def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
@@ -171,6 +209,21 @@ class SimulatedEventWriter:
     def close(self) -> None:
         """See :meth:`controlplane.ports.EventWriter.close`."""
         self._inner.connected = False
+
+
+class SimulatedTopicInspector:
+    """Implements :class:`controlplane.ports.TopicInspector`."""
+
+    def __init__(self, machine: Link) -> None:
+        """Of this machine."""
+        self._machine = machine
+        self._inner = MemoryTopicInspector(machine.stores.broker)
+
+    def describe(self, topics: Sequence[str]) -> DescribedKafka:
+        """See :meth:`controlplane.ports.TopicInspector.describe`."""
+        self._machine.latency()
+        self._inner.connected = self._machine.network.kafka
+        return self._inner.describe(topics)
 
 
 class SimulatedLeaseStore:
@@ -235,6 +288,22 @@ class SimulatedLeaseStore:
     def write_log_id(self, log_id: str) -> None:
         """See :meth:`controlplane.ports.LeaseStore.write_log_id`."""
         self._reach().write_log_id(log_id)
+
+    def read_mark(self) -> LogMark | None:
+        """See :meth:`controlplane.ports.LeaseStore.read_mark`."""
+        return self._reach().read_mark()
+
+    def write_mark(self, mark: LogMark) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_mark`."""
+        self._reach().write_mark(mark)
+
+    def write_acknowledged(self, owner: ControllerId, age_ms: int) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_acknowledged`."""
+        self._reach().write_acknowledged(owner, age_ms)
+
+    def read_acknowledged(self, owner: ControllerId) -> int | None:
+        """See :meth:`controlplane.ports.LeaseStore.read_acknowledged`."""
+        return self._reach().read_acknowledged(owner)
 
     def close(self) -> None:
         """See :meth:`controlplane.ports.LeaseStore.close`."""

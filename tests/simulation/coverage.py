@@ -3,16 +3,22 @@
 from collections.abc import Iterator
 from typing import Final
 
-from controlplane.core.cluster.events import FeatureLevelRaised
+from controlplane.core.cluster.events import FeatureLevelRaised, NodesForgotten
 from controlplane.core.log.events import EVENT_TYPES
 from tests.simulation.audit import AUDITED_ALIKE
-from tests.simulation.invariants.fencing import DEAD_ARE_FENCED, HEARD_IN_TIME
+from tests.simulation.invariants.bounds import ANSWERED_AT_ALL, ANSWERED_IN_TIME, FENCED_AT_ALL, FENCED_IN_TIME
+from tests.simulation.invariants.cut_watch import CUT_KEEPS_THE_PROMISE
+from tests.simulation.invariants.endings import NO_AGENT_ENDS
+from tests.simulation.invariants.fencing import DEAD_ARE_FENCED, HEARD_IN_TIME, KEEPS_ITS_PROMISE, TIME_PASSES
 from tests.simulation.invariants.healing import ALL_ANSWERED, LIVENESS
 from tests.simulation.invariants.log_watch import ANSWERED_ONCE, CONTINUES, KEPT, ONE_LEADER, POSITIONS, WHOLE
 from tests.simulation.invariants.losses import STOPS_IN_TIME
+from tests.simulation.invariants.overlap import Cause
 from tests.simulation.invariants.ownership import ONE_OWNER
 from tests.simulation.invariants.readers import ALIKE, COMMITTED, FORWARD
+from tests.simulation.invariants.sizes import SMALL_HEARTBEATS, SMALL_OBSERVATIONS
 from tests.simulation.run import ABOVE_FLOOR, NO_PROCESS_ENDS, NOT_ANOTHERS
+from tests.simulation.setting import SettingKind
 from tests.simulation.summary import Summary
 
 MEETS_ALL: Final = 200
@@ -20,29 +26,41 @@ MEETS_ALL: Final = 200
 MEETS_ALL_CELLS: Final = 5_000
 """Runs in which every kind of fault also meets every step of the leader's loop."""
 
-_NEVER: Final = {FeatureLevelRaised}
-"""A log of the simulation begins at the newest level; tests/integration/test_feature_levels.py raises one."""
+_NEVER: Final = {FeatureLevelRaised, NodesForgotten}
+"""A log of the simulation begins at the newest level; tests/integration/test_feature_levels.py raises one. Runs are too
+short for a node to be forgotten; tests/simulation/mutants/forgetting_scenes.py shows it."""
 _INVARIANTS: Final = frozenset(
     {
         ABOVE_FLOOR,
         ALIKE,
         ALL_ANSWERED,
+        ANSWERED_AT_ALL,
+        ANSWERED_IN_TIME,
         ANSWERED_ONCE,
         AUDITED_ALIKE,
         COMMITTED,
         CONTINUES,
+        CUT_KEEPS_THE_PROMISE,
         DEAD_ARE_FENCED,
+        FENCED_AT_ALL,
+        FENCED_IN_TIME,
         FORWARD,
         HEARD_IN_TIME,
+        KEEPS_ITS_PROMISE,
         KEPT,
         LIVENESS,
+        NO_AGENT_ENDS,
         NO_PROCESS_ENDS,
         NOT_ANOTHERS,
         ONE_LEADER,
         ONE_OWNER,
         POSITIONS,
+        SMALL_HEARTBEATS,
+        SMALL_OBSERVATIONS,
         STOPS_IN_TIME,
+        TIME_PASSES,
         WHOLE,
+        *(cause.value for cause in Cause),
     }
 )
 _LEAST_FAULTS: Final = 6
@@ -59,6 +77,8 @@ def what_is_missing(summary: Summary) -> Iterator[str]:
     if set(EVENT_TYPES) - summary.happened != _NEVER:
         kinds = ", ".join(sorted(kind.__name__ for kind in (set(EVENT_TYPES) - summary.happened) ^ _NEVER))
         yield f"tests/simulation/workload.py has to let every kind of event happen, but for those never: {kinds}"
+    if unmet := [kind.value for kind in SettingKind if not summary.settings[kind]]:
+        yield f"no run had a cluster with: {', '.join(unmet)}"
     smallest = (summary.fewest_faults, summary.fewest_kinds, summary.fewest_events, summary.shortest_ms)
     least = (_LEAST_FAULTS, _LEAST_KINDS, _LEAST_EVENTS, _LEAST_VIRTUAL_MS)
     if any(there < needed for there, needed in zip(smallest, least, strict=True)):

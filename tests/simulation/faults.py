@@ -9,18 +9,26 @@ from typing import Final
 from controlplane.config import HEARTBEATS
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.testing import CommitFault
+from tests.simulation.broker_faults import BrokerFaults
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.foreign_records import throw_foreign_records
 from tests.simulation.machine import Machine
 from tests.simulation.network import ALL_THAT_A_CONTROLLER_FOLLOWS, TABLE
+from tests.simulation.node_faults import NodeFaults
 from tests.simulation.setting import CLIENTS, CONTROLLERS, LEASE, MOST_ADDED_AT_ONCE
 from tests.simulation.world import World
 
 HEALED_MS: Final = 13_000
 """By when everything works again."""
 _USUAL_SLOWEST_MS: Final = 3
+_HEARTBEAT_INTERVAL_MS: Final = 1_000
+"""The longest; it is half of that under the shortest silence limit."""
 _LONGEST_WITHOUT_READS_MS: Final = 6 * LEASE.duration_ms
 """A leader leads on for half of that."""
+
+
+_OF_PROCESSES: Final = ("CONTROLLER", "NODE", "CLIENT", "FLEET")
+"""How the names of faults begin that hit processes, and leave Kafka and the lease store whole."""
 
 
 class Injector:
@@ -28,11 +36,15 @@ class Injector:
 
     Attributes:
         leader: the present leader by the log; set by the run.
+        on_cut: told when all nodes are cut off at one moment.
     """
 
     def __init__(self, world: World) -> None:
         """Nothing is broken."""
         self.leader = ""
+        self.on_cut: Callable[[], None] = lambda: None
+        self._kind = FaultKind.BROKER_DOWN
+        self._unhealed = 0
         self._world = world
         self._in_transaction: list[Callable[[str], None]] = []
         world.in_transaction = self._on_transaction
@@ -45,7 +57,13 @@ class Injector:
 
     def inject(self, kind: FaultKind, choose: random.Random, controller: str = "") -> None:
         """Let a fault happen; ``controller`` is whom it hits if it hits one."""
+        self._kind = kind
         self._actions[kind](choose, controller or self.choose_controller(choose))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all faults that are not of one process are healed."""
+        return not self._unhealed
 
     def choose_controller(self, choose: random.Random) -> str:
         """One that runs; the leader more often than not."""
@@ -85,6 +103,7 @@ class Injector:
             kinds.BROKER_SLOW: self._slow_everybody,
             kinds.BROKER_CLOCK_STEPPED: self._step_broker,
             kinds.PARTITION_WITHOUT_LEADER: self._lose_leader,
+            kinds.PARTITION_ON_ANOTHER_CLOCK: self._change_clock,
             kinds.DELIVERIES_DELAYED: self._delay,
             kinds.ACKS_LOST: lambda choose, _: world.broker.lose_next_acks(choose.randint(1, 30)),
             kinds.SENDS_DOUBLED: lambda choose, _: world.broker.double_next_sends(choose.randint(1, 40)),
@@ -93,16 +112,6 @@ class Injector:
             kinds.COMMIT_ABORTED: self._fail_commit(CommitFault.ABORTED),
             kinds.TRANSACTION_TIMED_OUT: self._fail_commit(CommitFault.FENCED),
             kinds.TABLE_COMPACTED: self._compact,
-            kinds.CLIENT_PAUSED: lambda choose, _: self._pause(choose, choose.choice(CLIENTS), 50, 4_000),
-            kinds.CLIENT_WITHOUT_KAFKA: lambda choose, _: self._cut(("kafka",), choose, choose.choice(CLIENTS)),
-            kinds.CLIENT_RESTARTED: self._restart_client,
-            kinds.NODE_KILLED: self._kill_node,
-            kinds.NODE_PAUSED: lambda choose, _: self._pause(choose, self._node(choose), 50, 4_000),
-            kinds.NODE_WITHOUT_KAFKA: lambda choose, _: self._cut(("kafka",), choose, self._node(choose), 6_000),
-            kinds.NODE_WITHOUT_PEERS: lambda choose, _: self._cut(("peers",), choose, self._node(choose)),
-            kinds.NODE_CLOCK_STEPPED: lambda choose, _: self._step_clock(choose, self._node(choose)),
-            kinds.NODE_CLOCK_DRIFTS: lambda choose, _: self._drift(choose, self._node(choose)),
-            kinds.NODE_SLOW: lambda choose, _: self._slow(choose, self._node(choose)),
             kinds.LEASE_STORE_CLOCK_STEPPED: self._step_leases,
             kinds.PARTITIONS_ADDED: self._add_partitions,
             kinds.CONTROLLER_READS_NOTHING: partial(
@@ -111,6 +120,25 @@ class Injector:
             kinds.NODE_WITHOUT_TABLE: lambda choose, _: self._hold_back(TABLE, 6_000, choose, self._node(choose)),
             kinds.LEASE_STORE_REFUSES: self._refuse_leases,
             kinds.FOREIGN_RECORDS: lambda choose, _: throw_foreign_records(world, choose),
+            **self._of_nodes_and_clients(),
+            **BrokerFaults(world, self._heal, self._at_transaction).actions(),
+            **NodeFaults(world, self._until_ms, self._heal).actions(),
+        }
+
+    def _of_nodes_and_clients(self) -> Mapping[FaultKind, Callable[[random.Random, str], None]]:
+        kinds = FaultKind
+        return {
+            kinds.CLIENT_PAUSED: lambda choose, _: self._pause(choose, choose.choice(CLIENTS), 50, 4_000),
+            kinds.CLIENT_WITHOUT_KAFKA: lambda choose, _: self._cut(("kafka",), choose, choose.choice(CLIENTS)),
+            kinds.CLIENT_RESTARTED: self._restart_client,
+            kinds.NODE_KILLED: self._kill_node,
+            kinds.NODE_PAUSED: lambda choose, _: self._pause(choose, self._node(choose), 50, 4_000),
+            kinds.NODE_WITHOUT_KAFKA: lambda choose, _: self._cut(("kafka",), choose, self._node(choose), 6_000),
+            kinds.FLEET_WITHOUT_KAFKA: lambda choose, _: self._cut_fleet(choose),
+            kinds.NODE_WITHOUT_PEERS: lambda choose, _: self._cut(("peers",), choose, self._node(choose)),
+            kinds.NODE_CLOCK_STEPPED: lambda choose, _: self._step_clock(choose, self._node(choose)),
+            kinds.NODE_CLOCK_DRIFTS: lambda choose, _: self._drift(choose, self._node(choose)),
+            kinds.NODE_SLOW: lambda choose, _: self._slow(choose, self._node(choose)),
         }
 
     # -- processes ---------------------------------------------------------------------------------------------------
@@ -142,6 +170,22 @@ class Injector:
         for link in links:
             setattr(network, link, False)
             self._heal(choose, partial(setattr, network, link, True), longest_ms)
+
+    def _cut_fleet(self, choose: random.Random, longest_ms: int = 6_000) -> None:
+        """Cut all nodes off at one moment, after their heartbeats were spread over the interval by short pauses."""
+        now_ms = self._world.scheduler.now_ms
+        fleet = sorted(self._world.agents)
+        for name in fleet:
+            pause_ms = choose.randint(_HEARTBEAT_INTERVAL_MS // 2, _HEARTBEAT_INTERVAL_MS)
+            process = self._machine(name).process
+            process.paused_until_ms = max(process.paused_until_ms, now_ms + pause_ms)
+        cut_at_ms = now_ms + 2 * _HEARTBEAT_INTERVAL_MS
+        until_ms = min(cut_at_ms + choose.randint(50, longest_ms), HEALED_MS)
+        if cut_at_ms < until_ms:
+            self._world.scheduler.at(cut_at_ms, self.on_cut)
+            for at_ms, whole in ((cut_at_ms, False), (until_ms, True)):
+                for name in fleet:
+                    self._world.scheduler.at(at_ms, partial(setattr, self._machine(name).network, "kafka", whole))
 
     def _step_clock(self, choose: random.Random, name: str) -> None:
         self._machine(name).clock.wall_step_ms += choose.choice((-3_600_000, -5_000, 5_000, 3_600_000))
@@ -211,6 +255,13 @@ class Injector:
         self._world.lose_leader(HEARTBEATS, number)
         self._heal(choose, lambda: self._world.elect_leader(HEARTBEATS, number), 1_500)
 
+    def _change_clock(self, choose: random.Random, _: str) -> None:
+        number = choose.randrange(self._world.heartbeat_partitions)
+        ahead_ms = choose.choice((-3_600_000, -30_000, -1_500, 1_500, 30_000, 3_600_000))
+        self._world.set_clock_of(HEARTBEATS, number, ahead_ms)
+        if choose.random() < 0.5:  # otherwise that broker leads the partition to the end
+            self._heal(choose, lambda: self._world.set_clock_of(HEARTBEATS, number, 0))
+
     def _add_partitions(self, choose: random.Random, _: str) -> None:
         """Once, and in half of the runs once more."""
         now_ms = self._world.scheduler.now_ms
@@ -236,7 +287,13 @@ class Injector:
 
     def _at_transaction(self, happens: Callable[[str], None]) -> None:
         """Let it happen when the next transaction is open."""
-        self._in_transaction.append(happens)
+        kind = self._kind
+
+        def as_this_kind(name: str) -> None:
+            self._kind = kind
+            happens(name)
+
+        self._in_transaction.append(as_this_kind)
 
     def _on_transaction(self, name: str) -> None:
         waiting, self._in_transaction = self._in_transaction, []
@@ -254,4 +311,13 @@ class Injector:
         return min(now_ms + choose.randint(shortest_ms, longest_ms), max(HEALED_MS, now_ms))
 
     def _heal(self, choose: random.Random, heals: Callable[[], object], longest_ms: int = 4_000) -> None:
-        self._world.scheduler.at(self._until_ms(choose, longest_ms), heals)
+        if self._kind.name.startswith(_OF_PROCESSES):
+            self._world.scheduler.at(self._until_ms(choose, longest_ms), heals)
+            return
+        self._unhealed += 1
+
+        def heals_it() -> None:
+            self._unhealed -= 1
+            heals()
+
+        self._world.scheduler.at(self._until_ms(choose, longest_ms), heals_it)

@@ -1,16 +1,21 @@
 """A simulated process with its clock and its network; it makes its clients."""
 
 import random
+from typing import Final
 
 from controlplane.core.values.identifiers import ProcessId
 from tests.simulation.clients import (
     SimulatedEventWriter,
     SimulatedLeaseStore,
     SimulatedReader,
+    SimulatedTopicInspector,
     SimulatedTransactionalWriter,
 )
 from tests.simulation.network import Link, SimulatedClock, Stores
 from tests.simulation.scheduler import Process, Scheduler
+
+MESSAGE_TIMEOUT_MS: Final = 2_500
+"""After which time without an acknowledgement a record is given up, as with Kafka's clients."""
 
 
 class Machine(Link):
@@ -28,7 +33,7 @@ class Machine(Link):
         super().__init__(scheduler, stores, random_source)
         self.process = process
         self.clock = clock or SimulatedClock(scheduler)
-        self._writers: list[SimulatedEventWriter] = []
+        self.writers: list[SimulatedEventWriter] = []
 
     def reader(self) -> SimulatedReader:
         """A reader of the log."""
@@ -38,10 +43,14 @@ class Machine(Link):
         """A writer under the cluster's transactional id."""
         return SimulatedTransactionalWriter(self)
 
-    def event_writer(self, message_timeout_ms: int = 2_500) -> SimulatedEventWriter:
+    def topic_inspector(self) -> SimulatedTopicInspector:
+        """An inspector of topics."""
+        return SimulatedTopicInspector(self)
+
+    def event_writer(self, message_timeout_ms: int = MESSAGE_TIMEOUT_MS) -> SimulatedEventWriter:
         """A writer of single records."""
         writer = SimulatedEventWriter(self, message_timeout_ms)
-        self._writers.append(writer)
+        self.writers.append(writer)
         return writer
 
     def lease_store(self, timeout_ms: int, process: ProcessId) -> SimulatedLeaseStore:
@@ -50,7 +59,7 @@ class Machine(Link):
 
     def die(self) -> None:
         """Records that its writers have not sent are lost with it. Records in transit arrive or are lost."""
-        for writer in self._writers:
+        for writer in self.writers:
             if not self.network.kafka or self.random.random() < 0.5:
                 writer.close()
 

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.core.election.steps import ControllerPhase
+from tests.simulation.broker_faults import WEIGHTS as BROKER_WEIGHTS
+from tests.simulation.broker_faults import choose_broker_faults
 from tests.simulation.fault_kinds import FaultKind
+from tests.simulation.node_faults import WEIGHTS as NODE_WEIGHTS
+from tests.simulation.node_faults import choose_node_faults
 from tests.simulation.work_kinds import WorkKind
 
 FIRST_MS: Final = 2_500
@@ -30,6 +34,8 @@ _UNSEATING: Final = (
 )
 _SILENCING: Final = (FaultKind.ANSWER_LOST_AFTER_COMMIT, FaultKind.TRANSACTION_LEFT_HANGING, FaultKind.BROKER_FROZEN)
 """What makes a leader await an answer."""
+_APART: Final = {"brokers": choose_broker_faults, "nodes": choose_node_faults}
+"""Faults that come in addition, each sort by choices of its own."""
 _WITH_FOREIGN_RECORDS: Final = ("4", "9")
 """Last digits of the seeds in whose runs others write into the cluster's topics; some of them are audited."""
 
@@ -61,7 +67,8 @@ class Item:
 def choose_plan(seed: str, only: Collection[int] | None = None) -> tuple[Item, ...]:
     """The items of a seed, or some of them. All of them have at least six faults of at least four kinds."""
     choose = random.Random(f"plan of {seed}")
-    kinds = choose.sample([kind for kind in FaultKind if kind is not FaultKind.FOREIGN_RECORDS], choose.randint(4, 8))
+    apart = {FaultKind.FOREIGN_RECORDS, *BROKER_WEIGHTS, *NODE_WEIGHTS}
+    kinds = choose.sample([kind for kind in FaultKind if kind not in apart], choose.randint(4, 8))
     again = [kind for kind in kinds if kind is not FaultKind.PARTITIONS_ADDED]  # it happens twice by itself
     faults = kinds + choose.choices(again, k=max(choose.randint(1, 4), 6 - len(kinds)))
     work = choose.choices(list(WorkKind), k=choose.randint(10, 18))
@@ -79,8 +86,13 @@ def choose_plan(seed: str, only: Collection[int] | None = None) -> tuple[Item, .
         add(choose.choice(_UNSEATING), choose.randint(_WAITS_SINCE_MS, LAST_MS))
     if any(item.step is ControllerPhase.AWAITING_ANSWER for item in items):
         add(choose.choice(_SILENCING), choose.randint(FIRST_MS, LAST_MS))
+    # Behind all others and by choices of their own, so that they change nothing of what else happens.
+    for apart_of, choose_faults in _APART.items():
+        choose = random.Random(f"faults of {apart_of} in {seed}")
+        for fault in choose_faults(choose):
+            step = choose.choice(list(ControllerPhase)) if choose.random() < 0.6 else None
+            add(fault, choose.randint(FIRST_MS, _WAITS_SINCE_MS if step in _TAKING_OVER else LAST_MS), step)
     if seed.endswith(_WITH_FOREIGN_RECORDS):
-        # Behind all others and by choices of their own, so that they change nothing of what else happens.
         choose = random.Random(f"foreign records of {seed}")
         for _ in range(choose.randint(1, 4)):
             step = choose.choice(list(ControllerPhase)) if choose.random() < 0.6 else None

@@ -17,18 +17,30 @@ from controlplane.node import FencingToken
 from tests.simulation.audit import AUDITED_ALIKE, what_the_audit_finds
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.faults import HEALED_MS, Injector
+from tests.simulation.invariants.bounds import LOOK_EVERY_MS
 from tests.simulation.invariants.fencing import FencingWatch
 from tests.simulation.invariants.healing import ALL_ANSWERED, LIVENESS, what_did_not_heal
 from tests.simulation.invariants.log_watch import LogWatch
 from tests.simulation.invariants.losses import LossWatch
 from tests.simulation.invariants.ownership import OwnershipWatch
 from tests.simulation.invariants.readers import ReaderWatch
+from tests.simulation.invariants.table_readings import TableReadings
 from tests.simulation.invariants.verdicts import BrokenInvariantError, Verdicts
+from tests.simulation.invariants.watches import Watches
 from tests.simulation.memo import decoding_once
 from tests.simulation.plan import Item, choose_plan
 from tests.simulation.scheduler import Process
 from tests.simulation.service import KEYS
-from tests.simulation.setting import CLIENTS, CONTROLLERS, NODES, OBSERVER, Setting, choose_setting
+from tests.simulation.setting import (
+    CLIENTS,
+    CONTROLLERS,
+    NODES,
+    OBSERVER,
+    Setting,
+    SettingKind,
+    choose_setting,
+    with_unusual,
+)
 from tests.simulation.work_kinds import WorkKind
 from tests.simulation.workload import Workload
 from tests.simulation.world import World
@@ -37,6 +49,7 @@ ABOVE_FLOOR: Final = "every granted term is above the floor that was named"
 NOT_ANOTHERS: Final = "no lease is granted while it is another's"
 NO_PROCESS_ENDS: Final = "no process ends by itself"
 END_MS: Final = 20_500
+_USUAL_LIMIT_MS: Final = 3_000
 LAST_CALL_MS: Final = 12_200
 _LOOK_FOR_HEALING_MS: Final = 500
 _ARRIVALS: Final = 5
@@ -63,6 +76,7 @@ class Report:
         coverage: how many faults of each kind met a controller in each step of its loop.
         checked: how often each invariant was looked at.
         happened: the kinds of events that were committed.
+        settings: what was unusual about its cluster.
     """
 
     seed: str
@@ -78,6 +92,7 @@ class Report:
     coverage: Counter[tuple[FaultKind, ControllerPhase]]
     checked: Counter[str]
     happened: frozenset[type[Event]]
+    settings: frozenset[SettingKind]
 
 
 @dataclass
@@ -89,6 +104,7 @@ class Run:
         only: the items of its plan that happen; None lets all.
         faults, work, coverage: what has happened, as in :class:`Report`.
         waiting: faults that wait for a controller in a certain step.
+        stops_watching: whether checks are off, because the log now has decisions that this version cannot read.
     """
 
     seed: str
@@ -97,6 +113,7 @@ class Run:
     work: Counter[WorkKind] = field(default_factory=Counter)
     coverage: Counter[tuple[FaultKind, ControllerPhase]] = field(default_factory=Counter)
     waiting: list[Item] = field(default_factory=list)
+    stops_watching: bool = False
 
     def __post_init__(self) -> None:
         """Create everything, without starting a process."""
@@ -105,20 +122,25 @@ class Run:
         self.verdicts = Verdicts()
         self.log = LogWatch(self.world, self.verdicts)
         self.readers = ReaderWatch(self.verdicts)
-        self.log.on_decision.append(FencingWatch(self.world, self.verdicts).see)
+        fencing = FencingWatch(self.world, self.verdicts)
+        self.log.on_decision.append(fencing.see)
         self.owners = OwnershipWatch(self.verdicts, lambda state: dead_may_hold(state, BUILT_IN_POLICIES))
         self.log.on_decision.append(self.owners.see)
-        self.losses = LossWatch(self.world, self.verdicts, KEYS)
+        readings = TableReadings(self.world)
+        self.losses = LossWatch(self.world, self.verdicts, KEYS, readings)
         self.log.on_decision.append(self.losses.see)
         self.world.on_write = self._judge_write
         self.world.stores.on_grant = self._judge_grant
         self.injector = Injector(self.world)
+        self.watches = Watches(self.world, self.log, self.verdicts, fencing, self.injector, readings)
+        self.world.scheduler.at(LOOK_EVERY_MS, self._look_at_intervals)
         self.workload = Workload(self.world, lambda: self.log.state)
         self.healed_ms: int | None = None
 
     def choose_setting(self) -> Setting:
         """The kind of cluster."""
-        return choose_setting(random.Random(f"setting of {self.seed}"))
+        usual = choose_setting(random.Random(f"setting of {self.seed}"))
+        return with_unusual(usual, random.Random(f"unusual about {self.seed}"))
 
     def _judge_grant(self, owner: ControllerId, other: ControllerId, floor: Term, term: Term) -> None:
         self.verdicts.judge(ABOVE_FLOOR, term > floor, f"term {term} for {floor}")
@@ -139,7 +161,7 @@ class Run:
         broken = invariant = ""
         try:
             self.begin()
-            self.world.scheduler.run_until(END_MS, self.look)
+            self.world.scheduler.run_until(self.end_ms, self.look)
             self._let_arrive()
             self.judge_end()
         except BrokenInvariantError as error:
@@ -158,11 +180,13 @@ class Run:
             self.coverage,
             self.verdicts.checked,
             frozenset(self.log.happened),
+            self.setting.kinds,
         )
 
     def begin(self) -> None:
         """Start all processes, and schedule all work and faults."""
         world, at = self.world, self.world.scheduler.at
+        self.workload.let_names_go(self.setting.gone_names)
         for name in CONTROLLERS:
             world.start_controller(name)
         if self.setting.has_observer:
@@ -181,6 +205,12 @@ class Run:
     def items(self) -> tuple[Item, ...]:
         """The work and faults of the plan."""
         return choose_plan(self.seed, self.only)
+
+    @property
+    def end_ms(self) -> int:
+        """When it ends: late enough for a node that dies last to be fenced, by a slow clock of a broker."""
+        beyond_usual_ms = max(self.setting.policy.silence_limit_ms - _USUAL_LIMIT_MS, 0)
+        return END_MS + beyond_usual_ms * 6 // 5
 
     def _happen(self, item: Item) -> None:
         if isinstance(item.kind, WorkKind):
@@ -247,6 +277,11 @@ class Run:
         """No process has a reason to end in a run like this."""
         failures = self.world.failures
         self.verdicts.judge(NO_PROCESS_ENDS, not failures, lambda: "; ".join(str(failure) for failure in failures))
+
+    def _look_at_intervals(self) -> None:
+        if not self.stops_watching:
+            self.watches.look()
+        self.world.scheduler.at(self.world.scheduler.now_ms + LOOK_EVERY_MS, self._look_at_intervals)
 
     def _look_for_healing(self) -> None:
         if not any(what_did_not_heal(self.world, self.log)):

@@ -30,12 +30,10 @@ class Script(Run):
     Attributes:
         setting: the kind of cluster.
         decisions: all committed decisions.
-        stops_watching: whether checks are off, because the log now has decisions that this version cannot read.
     """
 
     setting: Setting = USUAL
     decisions: list[Decision] = field(default_factory=list)
-    stops_watching: bool = False
     _watched: list[tuple[ControllerPhase, Callable[[str], None]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -92,6 +90,20 @@ class Script(Run):
     def pause(self, name: str, milliseconds: int) -> None:
         """Pause a process."""
         self.world.machines[name].process.paused_until_ms = self.world.scheduler.now_ms + milliseconds
+
+    def spread_heartbeats(self) -> None:
+        """Pause each node beyond its next heartbeat, so that the heartbeats are spread over their interval."""
+        names = sorted(self.world.agents)
+        for number, name in enumerate(names):
+            self.pause(name, 750 + number * 750 // len(names))
+        self.go_on(2_000)
+
+    def cut_fleet(self, *, off: bool) -> None:
+        """Cut all nodes off from Kafka at one moment, or connect them again."""
+        for name in self.world.agents:
+            self.world.machines[name].network.kafka = not off
+        if off:
+            self.watches.cut.begin()
 
     def ask(self, intent_id: str, kind: str, **arguments: str) -> None:
         """An operator asks for something."""

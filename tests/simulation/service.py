@@ -26,6 +26,7 @@ class SimulatedService(NodeCallbacks):
 
     Attributes:
         agent: set right after construction, because each needs the other.
+        node_id: the node whose process it is.
     """
 
     agent: NodeAgent
@@ -34,12 +35,12 @@ class SimulatedService(NodeCallbacks):
         self,
         node_id: NodeId,
         machine: Machine,
-        services: Mapping[NodeId, "SimulatedService"],
+        services: Mapping[str, "SimulatedService"],
         random_source: random.Random,
         accepted: Callable[[NodeId, str, FencingToken], None],
     ) -> None:
-        """``services`` are all that run now; ``accepted`` is called with every write."""
-        self._node_id = node_id
+        """``services`` are all that run now, by machine; ``accepted`` is called with every write."""
+        self.node_id = node_id
         self._machine = machine
         self._services = services
         self._random = random_source
@@ -86,7 +87,7 @@ class SimulatedService(NodeCallbacks):
                 del self._gained[slot_id]
         if table is not self._table:
             self._table = table
-            self._unsettled = {slot.slot_id for slot in table.slots if slot.leader == self._node_id}
+            self._unsettled = {slot.slot_id for slot in table.slots if slot.leader == self.node_id}
         new = {}
         for slot_id in sorted(self._unsettled):
             ownership = self.agent.ownership(slot_id)
@@ -99,13 +100,14 @@ class SimulatedService(NodeCallbacks):
             self._shown |= new
 
     def _show(self, node_id: NodeId, tokens: Mapping[SlotId, FencingToken]) -> bool:
-        if node_id == self._node_id:
+        if node_id == self.node_id:
             return True
         self._machine.latency()
-        other = self._services.get(node_id)
-        if other is None or not (self._machine.network.peers and other.answers):
+        others = [service for service in self._services.values() if service.node_id == node_id]
+        if not others or not (self._machine.network.peers and all(other.answers for other in others)):
             return False
-        other.see(tokens)
+        for other in others:
+            other.see(tokens)
         return True
 
     def _write(self, key: str) -> None:
@@ -121,4 +123,4 @@ class SimulatedService(NodeCallbacks):
         count = len(table.slots)
         if any(token > ownership.token for seen_id, token in self._seen.items() if seen_id % count == slot_id):
             return
-        self._accepted(self._node_id, key, ownership.token)
+        self._accepted(self.node_id, key, ownership.token)

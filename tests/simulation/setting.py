@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Final
 
 from controlplane.config import LeaseConfig, SnapshotConfig
@@ -20,6 +21,21 @@ MOST_HEARTBEAT_PARTITIONS: Final = max(_HEARTBEAT_PARTITIONS) + 2 * MOST_ADDED_A
 """Partitions are added twice at most."""
 
 
+class SettingKind(Enum):
+    """What is unusual about a cluster; the value is its name in reports."""
+
+    LONG_LIMIT = "silence limit of 10 to 20 s"
+    MANY_SLOTS = "1,024 slots"
+    MANY_GONE_NAMES = "300 names of nodes that left"
+
+
+_SHARES: Final = {SettingKind.LONG_LIMIT: 0.1, SettingKind.MANY_SLOTS: 0.05, SettingKind.MANY_GONE_NAMES: 0.08}
+_GONE_NAMES: Final = 300
+_MANY_SLOTS: Final = 1_024
+_LONG_LIMITS_MS: Final = (10_000, 20_000)
+"""20 s is the longest that a policy may have."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """A cluster.
@@ -33,7 +49,10 @@ class Setting:
         zones: the nodes' failure domains; empty for none.
         snapshots: when leaders write them.
         stop_when_lease_store_is_lost: see :class:`controlplane.config.ControllerConfig`.
+        load_interval_ms: interval of the nodes' load reports; 0 for none.
         preferred: the controller to which the others leave the lease; empty for none.
+        gone_names: how many nodes have joined and left before anything else happens.
+        kinds: what is unusual about it.
     """
 
     policy: ClusterPolicy
@@ -44,7 +63,10 @@ class Setting:
     zones: tuple[str, ...] = ()
     snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
     stop_when_lease_store_is_lost: bool = False
+    load_interval_ms: int = 0
     preferred: str = ""
+    gone_names: int = 0
+    kinds: frozenset[SettingKind] = frozenset()
 
     def lease_of(self, controller_id: str) -> LeaseConfig:
         """How a controller stands for election."""
@@ -69,7 +91,7 @@ def choose_setting(random_source: random.Random) -> Setting:
         moves_in_flight=choose.choice((0, 0, 8)),
         positions_interval_ms=choose.choice((4_000, 600_000)),
     )
-    return Setting(
+    setting = Setting(
         policy,
         heartbeat_partitions=choose.choice(_HEARTBEAT_PARTITIONS),
         tick_interval_ms=choose.choice((150, 200, 200, 200)),
@@ -80,3 +102,17 @@ def choose_setting(random_source: random.Random) -> Setting:
         stop_when_lease_store_is_lost=choose.random() < 0.2,
         preferred=choose.choice(("", "", "", *CONTROLLERS)),
     )
+    # A short window lets more nodes be fenced in a run.
+    return replace(setting, policy=replace(policy, protection_window_ms=choose.choice((2_000, 2_000, 10_000))))
+
+
+def with_unusual(setting: Setting, choose: random.Random) -> Setting:
+    """A setting, or the same with something unusual about it, by choices of its own."""
+    kinds = frozenset(kind for kind, share in _SHARES.items() if choose.random() < share)
+    policy = setting.policy
+    if SettingKind.LONG_LIMIT in kinds:
+        policy = replace(policy, silence_limit_ms=choose.choice(_LONG_LIMITS_MS))
+    if SettingKind.MANY_SLOTS in kinds:
+        policy = replace(policy, slot_count=_MANY_SLOTS)
+    gone_names = _GONE_NAMES if SettingKind.MANY_GONE_NAMES in kinds else 0
+    return replace(setting, policy=policy, gone_names=gone_names, kinds=kinds)

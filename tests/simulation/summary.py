@@ -8,6 +8,7 @@ from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.events import Event
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.run import Report
+from tests.simulation.setting import SettingKind
 from tests.simulation.work_kinds import WorkKind
 
 
@@ -20,6 +21,7 @@ class Summary:
         broken: those that have shown what must not be.
         checked: how often each invariant was looked at.
         happened: the kinds of events that were committed.
+        settings: how many clusters each kind of setting had.
         fewest_events, fewest_faults, fewest_kinds, shortest_ms: the least of any whole run; kinds are those of faults.
     """
 
@@ -27,6 +29,7 @@ class Summary:
     broken: list[Report] = field(default_factory=list)
     checked: Counter[str] = field(default_factory=Counter)
     happened: set[type[Event]] = field(default_factory=set)
+    settings: Counter[SettingKind] = field(default_factory=Counter)
     fewest_events: int = 1 << 60
     fewest_faults: int = 1 << 60
     fewest_kinds: int = 1 << 60
@@ -53,6 +56,7 @@ class Summary:
         self._coverage += report.coverage
         self.checked += report.checked
         self.happened |= report.happened
+        self.settings.update(report.settings)
         if report.broken:
             self.broken.append(report)
         else:
@@ -70,6 +74,7 @@ class Summary:
         )
         yield f"faults: {self._faults.total():,}, by the step in which they met a controller"
         yield from self._coverage_lines()
+        yield from (f"  {self.settings[kind]:>9,}  runs with {kind.value}" for kind in SettingKind)
         yield f"work: {self._work.total():,}"
         yield from (f"  {self._work[kind]:>9,}  {kind.value}" for kind in WorkKind)
         yield f"invariants looked at: {self.checked.total():,}"

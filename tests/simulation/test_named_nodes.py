@@ -2,15 +2,19 @@
 
 import pytest
 
-from controlplane.codec.inputs import encode_input
-from controlplane.config import HEARTBEATS, MEMBERSHIP
+from controlplane.codec.inputs import MAX_RECORD_BYTES, encode_input
+from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.cluster.policy import ClusterPolicy
-from controlplane.core.membership.events import NodeFenced
+from controlplane.core.membership.events import NodeAdmitted, NodeFenced
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.values.identifiers import Epoch
-from controlplane.node import Access
+from controlplane.core.values.positions import TABLE_PLACE
+from controlplane.node import Access, SessionState
+from controlplane.testing import CommitFault
 from tests.simulation.audit import what_the_audit_finds
+from tests.simulation.invariants.bounds import LOOK_EVERY_MS
+from tests.simulation.mutants.scenes import a_node_on_a_slow_clock_is_cut_off, senders_date_their_heartbeats
 from tests.simulation.network import TABLE
 from tests.simulation.script import Script, begun
 from tests.simulation.setting import CONTROLLERS, LEASE, NODES, Setting
@@ -44,6 +48,24 @@ def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
     network.let_through(TABLE)
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
     assert script.events(NodeFenced) == []
+
+
+def test_a_node_that_reads_the_table_from_a_former_leader_stops_when_it_asks_the_leader() -> None:
+    """Its heartbeats arrive, and each reading of the table ends well. Other nodes know the newer tokens meanwhile."""
+    script = begun()
+    script.go_on_until(lambda: served(script, "n4"), 1_000)
+    stale_ends = script.world.machines["n4"].network.stale_ends
+    topic = script.world.cluster.topic(ROUTING_TABLE)
+    stale_ends[TABLE_PLACE] = script.world.broker.partitions(topic)[0].last_stable_offset
+    script.ask("move-away", "exclude_node", node="n4")
+    script.go_on(2 * script.state.cluster.silence_limit_ms)
+    assert not any("n4" in slot.replicas for slot in script.state.slots.table)
+    assert served(script, "n4"), "it knows nothing of that"
+    stale_ends.clear()
+    script.go_on_until(lambda: not served(script, "n4"), 500)
+    script.ask("move-back", "include_node", node="n4")
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    script.judge_end()
 
 
 def test_a_node_that_left_is_admitted_again_on_a_slower_clock() -> None:
@@ -89,8 +111,9 @@ def test_a_node_that_found_its_former_slots_keeps_them_when_the_policy_changes()
     assert {slot.slot_id: slot.leader_epoch for slot in script.state.slots.table if slot.leader == "n3"} == held
 
 
-def test_a_cold_leader_whose_clock_is_ahead_counts_from_where_it_began() -> None:
-    """By its clock its look-back begins in the future, so nodes that were silent before are fenced one limit later."""
+@pytest.mark.parametrize("step_ms", [0, 3_600_000, -3_600_000])
+def test_a_cold_leader_knows_how_long_a_node_was_silent_whatever_its_clock_says(step_ms: int) -> None:
+    """It takes the time from the brokers that append its first ticks, and looks back from there."""
     script = begun()
     script.go_on(1_000)
     script.world.kill("n4")
@@ -98,14 +121,10 @@ def test_a_cold_leader_whose_clock_is_ahead_counts_from_where_it_began() -> None
     for controller in CONTROLLERS:
         script.world.kill(controller)
     script.go_on(LEASE.duration_ms)
-    script.world.machines["c1"].clock.wall_step_ms += 3_600_000
+    script.world.machines["c1"].clock.wall_step_ms += step_ms
     script.world.start_controller("c1")
     script.go_on_until(lambda: len(script.terms) == 2, 3_000)
-    script.go_on(script.state.cluster.silence_limit_ms - 500)
-    script.ask("meanwhile", "refresh_table")
-    script.go_on_until(lambda: script.answered("meanwhile"), 300)
-    assert script.events(NodeFenced) == []
-    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 800)
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 1_000)
     assert len(script.events(NodeFenced)) == 1
     assert what_the_audit_finds(script.world) == []
 
@@ -115,6 +134,7 @@ def test_twenty_seconds_without_a_broker_fence_none_of_two_thousand_nodes() -> N
     script = begun()
     world = script.world
     fleet = [f"s{number}" for number in range(2_000)]
+    world.without_process.update(fleet)
     for name in fleet:
         joined = NodeJoined(name, 1, NodeRole.SESSION, (), "", 1, 0, "1", 0)
         world.send(MEMBERSHIP, name, encode_input(joined))
@@ -172,3 +192,118 @@ def test_a_late_heartbeat_delays_detection_by_one_limit_at_most() -> None:
     assert [
         event for event in script.events(NodeFenced) if isinstance(event, NodeFenced) and event.node_id != "n4"
     ] == []
+
+
+def test_a_cut_of_the_whole_fleet_fences_one_node() -> None:
+    """The heartbeats are spread over the second, so the nodes pass their limit one after another."""
+    script = begun()
+    script.spread_heartbeats()
+    script.cut_fleet(off=True)
+    script.go_on(8_000)
+    assert len(script.events(NodeFenced)) == 1
+    assert script.state.membership.evictions_frozen
+    script.cut_fleet(off=False)
+    script.go_on_until(script.is_well, 4_000)
+    assert len(script.events(NodeFenced)) == 1
+    assert what_the_audit_finds(script.world) == []
+
+
+@pytest.mark.parametrize("limit_ms", [2_500, 5_000, 10_000, 20_000])
+def test_a_node_on_a_slow_clock_that_is_cut_off_stops_before_its_heirs_begin(limit_ms: int) -> None:
+    """Its clock counts nine milliseconds while ten pass: the longer the limit, the larger the error."""
+    a_node_on_a_slow_clock_is_cut_off(limit_ms)
+
+
+@pytest.mark.timeout(600)
+def test_a_death_among_nodes_with_very_many_slots_costs_one_node() -> None:
+    """Its heirs report more than 16,000 replicas each. One status for each took more than a record may."""
+    script = Script("named", setting=Setting(ClusterPolicy(slot_count=32_768, join_linger_ms=500)))
+    script.stops_watching = True  # every table would be compared with every other, which takes hours
+    world = script.world
+    world.start_controller("c0")
+    for name in NODES:
+        world.start_node(name)
+    script.go_on(5_000)
+    world.kill("n2")
+    script.go_on(6_000)
+    others = [name for name in NODES if name != "n2"]
+    assert {name: agent.state for name, agent in world.agents.items()} == dict.fromkeys(others, SessionState.ACTIVE)
+    table = world.agents["n0"].table
+    assert table is not None
+    held = {name: sum(name in slot.replicas for slot in table.slots) for name in NODES}
+    assert held == {"n2": 0} | dict.fromkeys(others, 16_384)
+    heartbeats = world.broker.partitions(world.cluster.topic(HEARTBEATS))
+    sizes = [len(record.value or b"") for each in heartbeats for record in each.read(each.start_offset, 1 << 20)[0]]
+    assert max(sizes) < MAX_RECORD_BYTES / 10
+
+
+def test_heartbeats_and_ticks_that_their_senders_date_fence_nobody() -> None:
+    """Somebody sets the topic to CreateTime under running controllers: log time stands until it is set back."""
+    senders_date_their_heartbeats()
+
+
+def test_a_node_that_comes_back_counts_in_the_decision_that_admits_it() -> None:
+    """Two of three members are too many to be fenced; two of four, of which one is back just now, are not."""
+    script = begun()
+    world = script.world
+    world.stop_node("n4", drain=False)
+    world.machines["n1"].network.kafka = False
+    script.go_on_until(lambda: script.state.membership.nodes["n1"].status is NodeStatus.FENCED, 4_000)
+    for name in ("n0", "n3"):
+        world.kill(name)
+    script.go_on_until(lambda: script.state.membership.evictions_frozen, 5_000)
+    script.go_on(script.state.cluster.policy.protection_window_ms)
+    world.machines["n1"].network.kafka = True
+    script.go_on_until(lambda: not script.state.membership.evictions_frozen, 2_000)
+    decision = script.decisions[-1]
+    assert {type(event) for event in decision.events} >= {NodeAdmitted, NodeFenced}
+    script.go_on(1_000)
+    assert [name for name, node in script.state.membership.nodes.items() if node.lives] == ["n1", "n2"]
+
+
+def test_a_dead_process_whose_join_is_taken_up_late_ends_its_successor_and_not_the_next_one() -> None:
+    """No decision can be committed while the node is started twice, each time on a clock that is further behind."""
+    script = begun()
+    world = script.world
+    script.go_on(7_000)
+    decisions = world.cluster.topic(DECISIONS)
+    world.broker.set_read_only(decisions, 0, read_only=True)
+    for _ in range(2):
+        world.kill("n4")
+        world.machines["n4"].clock.wall_step_ms -= 5_000
+        world.start_node("n4")
+        script.go_on(1_000)
+    world.broker.set_read_only(decisions, 0, read_only=False)
+    script.go_on_until(lambda: world.agents["n4"].state is SessionState.SUPERSEDED, 5_000)
+    script.go_on(LOOK_EVERY_MS)
+    world.kill("n4")
+    world.start_node("n4")
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 5_000)
+    script.judge_end()
+
+
+def test_a_node_that_dies_while_its_admission_is_long_in_coming_is_fenced_a_limit_after_it() -> None:
+    """The decision has taken up its join, and ticks go on; but only a tick that names the decision dates it."""
+    script = begun()
+    world, cut_off = script.world, list[str]()
+
+    def cut_off_once(name: str) -> None:
+        if not cut_off:
+            cut_off.append(name)
+            world.machines[name].network.kafka = False
+
+    world.broker.fail_next_commit(CommitFault.ANSWER_LOST_BEFORE_COMMIT)
+    world.in_transaction = cut_off_once
+    world.start_node("n5")
+    script.go_on_until(lambda: cut_off, 1_000)
+    world.kill("n5")
+    limit_ms = script.state.cluster.silence_limit_ms
+    script.go_on(limit_ms + 500)
+    world.machines[cut_off[0]].network.kafka = True
+    script.go_on_until(lambda: "n5" in script.state.membership.nodes, 5_000)
+    admitted_ms = world.scheduler.now_ms
+    script.ask("meanwhile", "refresh_table")
+    script.go_on_until(lambda: not script.state.membership.nodes["n5"].lives, limit_ms + 1_000)
+    assert world.scheduler.now_ms - admitted_ms > limit_ms
+    script.go_on_until(script.is_well, 1_000)
+    script.judge_end()

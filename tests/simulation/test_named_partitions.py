@@ -91,7 +91,8 @@ def test_nodes_that_move_to_partitions_that_were_added_live_on(silence_limit_ms:
     kill_everybody_who_leads(script)
     script.go_on_until(lambda: len(script.terms) == 2, 6_000)
     script.world.kill(moved[1])
-    script.go_on_until(lambda: fenced(script) == moved[:2], silence_limit_ms + 500)
+    second_ms = silence_limit_ms + script.state.cluster.heartbeat_interval_ms
+    script.go_on_until(lambda: fenced(script) == moved[:2], second_ms + 500)
     for name in moved[:2]:
         script.world.start_node(name)
     script.go_on_until(script.is_well, 5_000)

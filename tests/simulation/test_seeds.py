@@ -37,9 +37,10 @@ def test_runs_that_meet_too_little_are_named() -> None:
     prepare()
     summary = Summary()
     summary.add(replace(run(8), faults=Counter()))
-    invariants, events, size = what_is_missing(summary)
+    invariants, events, settings, size = what_is_missing(summary)
     assert AUDITED_ALIKE in invariants
     assert "every kind of event" in events
+    assert "no run had a cluster with" in settings
     assert "are (0, 0, " in size
 
 

@@ -9,7 +9,7 @@ from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.state import State
-from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeft
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.values.identifiers import Epoch, Incarnation
@@ -136,6 +136,15 @@ class Workload:
             return {}
         chosen = choose.choice(standing)
         return {"slots": str(chosen.slot_id), "node": chosen.node_id}
+
+    def let_names_go(self, count: int) -> None:
+        """Nodes have joined and left, and are remembered."""
+        for number in range(count):
+            name = f"gone-{number}"
+            self._world.without_process.add(name)
+            joined = NodeJoined(name, 1, NodeRole.SESSION, (), "", 1, 0, "1", 0)
+            self._world.send(MEMBERSHIP, name, encode_input(joined))
+            self._world.send(MEMBERSHIP, name, encode_input(NodeLeft(name, 1, "gone")))
 
     def tidy_up(self) -> None:
         """Operators revoke the orders that keep a cluster from being healthy, and missing nodes come back."""

@@ -1,39 +1,39 @@
 """A simulated cluster: controllers, nodes and clients as processes over one Kafka and one lease store."""
 
+import itertools
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
 from controlplane.bootstrap.controllers import compose_controller
+from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.inputs import encode_input
 from controlplane.config import (
-    DEAD_LETTERS,
     DECISIONS,
     HEARTBEATS,
     INTENTS,
-    LOAD_REPORTS,
-    MEMBERSHIP,
     ROUTING_TABLE,
-    SNAPSHOTS,
     ClusterConfig,
     ControllerConfig,
     KafkaConfig,
 )
 from controlplane.core.intents.intent import Intent
 from controlplane.errors import ConfigurationError
-from controlplane.node import FencingToken, NodeAgent
+from controlplane.node import FencingToken, NodeAgent, NodeLoad, SessionState
 from controlplane.node.description import NodeDescription
+from controlplane.node.load_thread import LoadReports
+from controlplane.node.two_writers import TwoWriters
 from controlplane.ports import OutgoingRecord, Signal
 from controlplane.routing import RoutingClient
 from controlplane.service.controller import Controller
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLeaseServer
+from tests.simulation.brokers import Brokers
 from tests.simulation.machine import Machine
 from tests.simulation.network import SimulatedClock, Stores
+from tests.simulation.processes import Failure, ReadyAtOnce, RunningController
 from tests.simulation.scheduler import News, Process, Scheduler, SimulatedThread
 from tests.simulation.service import SimulatedService
 from tests.simulation.setting import CLUSTER, LEASE, Setting
@@ -44,34 +44,18 @@ _PATIENCE_MS = 60_000
 _SUPERVISOR_MS = 300
 
 
-@dataclass
-class RunningController:
-    """A controller process, its work and how to end it in good order."""
-
-    name: str
-    controller: Controller
-    stop: Signal
-
-
-class Failure(NamedTuple):
-    """The error that ended a thread of a process."""
-
-    process: str
-    thread: str
-    error: BaseException
-
-    def __str__(self) -> str:
-        """In a sentence."""
-        return f"{self.process}'s thread {self.thread} ended: {self.error!r}"
-
-
 class World:
     """Everything that a run consists of.
 
     Attributes:
+        brokers: those of Kafka.
         machines: the last process of each name, dead or not.
         running: the controllers that live, observers included.
-        agents, services: of the nodes that live.
+        agents, services: of the nodes that live; services of twins, too.
+        started_twice: the nodes of which a second process was started beside the first.
+        died_joining: the nodes of which a process died before it was a member; its join may be taken up later.
+        without_process: nodes that joined without a process.
+        twins: the agents of second processes of nodes, by the machine that they run on.
         clients: those who route.
         failures: what ended threads.
         authors: the process that appended each record of ``decisions``, by offset.
@@ -96,9 +80,14 @@ class World:
         self.stores = Stores(
             self.cluster, self.broker, self.leases, self.other_leases, News(self.scheduler), setting.fetch_records
         )
+        self._process_numbers = itertools.count(1)
         self.machines: dict[str, Machine] = {}
         self.running: dict[str, RunningController] = {}
         self.agents: dict[str, NodeAgent] = {}
+        self.twins: dict[str, NodeAgent] = {}
+        self.started_twice: set[str] = set()
+        self.died_joining: set[str] = set()
+        self.without_process: set[str] = set()
         self.services: dict[str, SimulatedService] = {}
         self.clients: dict[str, RoutingClient] = {}
         self.failures: list[Failure] = []
@@ -107,9 +96,11 @@ class World:
         self.intents_sent: set[str] = set()
         self.in_transaction: Callable[[str], None] = lambda _: None
         self.on_write: Callable[[str, object, str, FencingToken], None] = lambda *_: None
-        for topic in (MEMBERSHIP, INTENTS, DECISIONS, ROUTING_TABLE, SNAPSHOTS, DEAD_LETTERS, LOAD_REPORTS):
-            self.broker.create_topic(self.cluster.topic(topic))
-        self.broker.create_topic(self.cluster.topic(HEARTBEATS), setting.heartbeat_partitions)
+        for spec in topic_specs():
+            partition_count = setting.heartbeat_partitions if spec.name == HEARTBEATS else 1
+            self.broker.create_topic(self.cluster.topic(spec.name), partition_count, spec.settings_for(brokers=1))
+        topics = [self.cluster.topic(spec.name) for spec in topic_specs()]
+        self.brokers = Brokers(self.scheduler, self.broker, topics)
         self.broker.on_change = self._note_change
         self.broker.while_open = self._linger_in_transaction
         self._operator = MemoryEventWriter(self.cluster, self.broker, _PATIENCE_MS)
@@ -147,6 +138,7 @@ class World:
             ),
             open_reader=machine.reader,
             open_transactions=machine.transactional_writer,
+            open_inspector=machine.topic_inspector,
             event_writers=(machine.event_writer(LEASE.duration_ms), machine.event_writer(), machine.event_writer()),
             random_source=random_source,
         )
@@ -155,11 +147,15 @@ class World:
         again = partial(self.start_controller, name, follow_only=follow_only)
         threads.thread(lambda: self._run_controller(name, controller, stop, again), "controller").start()
 
-    def start_node(self, name: str) -> None:
-        """Start a node process, unless one of that name runs."""
-        if name in self.agents:
+    def start_node(self, name: str, second_machine: str = "") -> None:
+        """Start a node process, unless one of that name runs; on a second machine, it is a twin of the one that runs.
+
+        A twin that ends is not started again.
+        """
+        place = second_machine or name
+        if place in self.agents or place in self.twins:
             return
-        machine = self._machine(name)
+        machine = self._machine(place)
         threads = SimulatedThreads(self.scheduler, machine.process)
         service = SimulatedService(
             name,
@@ -168,21 +164,48 @@ class World:
             random.Random(self.random.random()),
             lambda node_id, key, token: self.on_write(node_id, machine.process, key, token),
         )
+        load_reports = None
+        if self.setting.load_interval_ms:
+            load_reports = LoadReports(NodeLoad, machine.event_writer(), self.setting.load_interval_ms)
         agent = NodeAgent(
-            writer=machine.event_writer(),
+            writer=TwoWriters(machine.event_writer(), machine.event_writer()),
             reader=machine.reader(),
             clock=machine.clock,
             threads=threads,
             node=NodeDescription(name, zone=self.setting.zone_of(name)),
             cluster=self.cluster.name,
             callbacks=service,
+            load_reports=load_reports,
             registry=CollectorRegistry(),
+            process_id=f"process {next(self._process_numbers)}",
         )
         service.agent = agent
-        self.agents[name], self.services[name] = agent, service
+        if second_machine:
+            self.started_twice.add(name)
+        (self.twins if second_machine else self.agents)[place] = agent
+        self.services[place] = service
         agent.start()
         stop = threads.signal()
-        threads.thread(lambda: self._run_service(name, machine, service, stop), "service").start()
+        again = None if second_machine else partial(self._start_again, name, machine)
+        threads.thread(lambda: self._run_service(service, stop, again), "service").start()
+
+    def start_process(self, node_id: str, machine_name: str, wall_step_ms: int) -> NodeAgent:
+        """Start another process of a node, on a machine whose wall clock is off. Its slots are ready at once."""
+        machine = self._machine(machine_name)
+        machine.clock.wall_step_ms = wall_step_ms
+        callbacks = ReadyAtOnce()
+        callbacks.agent = NodeAgent(
+            writer=TwoWriters(machine.event_writer(), machine.event_writer()),
+            reader=machine.reader(),
+            clock=machine.clock,
+            threads=SimulatedThreads(self.scheduler, machine.process),
+            node=NodeDescription(node_id),
+            cluster=self.cluster.name,
+            callbacks=callbacks,
+            registry=CollectorRegistry(),
+            process_id=f"process {next(self._process_numbers)}",
+        )
+        return callbacks.agent.start()
 
     def start_client(self, name: str) -> None:
         """A process that routes begins."""
@@ -214,6 +237,9 @@ class World:
         """A process dies, if it runs."""
         machine = self.machines[name]
         if not machine.process.dead:
+            agent = self.agents.get(name)
+            if agent is not None and agent.state in {SessionState.STARTING, SessionState.JOINING}:
+                self.died_joining.add(name)
             machine.die()
             self._forget(name, machine)
             self.scheduler.kill(machine.process)
@@ -236,7 +262,17 @@ class World:
     def recreate_log(self) -> None:
         """Delete the decision log and create it again, empty."""
         self.broker.create_topic(self.cluster.topic(DECISIONS))
+        self.brokers.lead_new_partitions()
         self.authors.clear()
+
+    def lose_end(self, ends: Mapping[str, int]) -> None:
+        """The brokers are restored from a copy in which these topics, each of one partition, end there."""
+        for topic, end in ends.items():
+            self.broker.lose_from(self.cluster.topic(topic), 0, end)
+        decisions_end = ends.get(DECISIONS)
+        self.authors = {
+            at: author for at, author in self.authors.items() if decisions_end is None or at < decisions_end
+        }
 
     @property
     def heartbeat_partitions(self) -> int:
@@ -246,14 +282,36 @@ class World:
     def add_partitions(self, count: int) -> None:
         """Add partitions to ``heartbeats``. Every node's next heartbeat goes to the partition of its key."""
         self.broker.add_partitions(self.cluster.topic(HEARTBEATS), self.heartbeat_partitions + count)
+        self.brokers.lead_new_partitions()
 
     def lose_leader(self, topic: str, partition: int) -> None:
         """Make a partition unavailable."""
         self.broker.lose_leader(self.cluster.topic(topic), partition)
 
+    def has_leader(self, topic: str, partition: int) -> bool:
+        """Whether a partition is available."""
+        return self.broker.has_leader(self.cluster.topic(topic), partition)
+
+    def set_clock_of(self, topic: str, partition: int, ahead_ms: int) -> None:
+        """A broker whose clock is ahead by this, or behind, leads a partition from now on."""
+        self.brokers.lead_by_clock((self.cluster.topic(topic), partition), ahead_ms)
+
+    def keep_create_time(self, topic: str, *, on: bool = True) -> None:
+        """Somebody changes a topic: its records keep the time of their senders' clocks, or the broker's again."""
+        kept = "CreateTime" if on else "LogAppendTime"
+        self.broker.alter_topic(self.cluster.topic(topic), {"message.timestamp.type": kept})
+
     def elect_leader(self, topic: str, partition: int) -> None:
         """The partition is back."""
         self.broker.elect_leader(self.cluster.topic(topic), partition)
+
+    def lose_follower(self, topic: str, partition: int) -> None:
+        """A broker with a copy of a partition dies, and until Kafka notices, no write to it is acknowledged."""
+        self.broker.lose_follower(self.cluster.topic(topic), partition)
+
+    def drop_follower(self, topic: str, partition: int) -> None:
+        """Kafka has noticed."""
+        self.broker.drop_follower(self.cluster.topic(topic), partition)
 
     def compact_table(self, *, drop_tombstones: bool) -> None:
         """The log cleaner passes over the routing table."""
@@ -275,11 +333,11 @@ class World:
             self._forget(name, machine)
             machine.process.dead = True
 
-    def _run_service(self, name: str, machine: Machine, service: SimulatedService, stop: Signal) -> None:
+    def _run_service(self, service: SimulatedService, stop: Signal, again: Callable[[], None] | None) -> None:
         """Start a process again that ended without having been stopped, as supervisors do."""
         service.run(stop)
-        if not stop.is_set():
-            self.scheduler.at(self.scheduler.now_ms + _SUPERVISOR_MS, lambda: self._start_again(name, machine))
+        if again is not None and not stop.is_set():
+            self.scheduler.at(self.scheduler.now_ms + _SUPERVISOR_MS, again)
 
     def _start_again(self, name: str, ended: Machine) -> None:
         if self.machines[name] is ended and not ended.process.dead:
@@ -288,7 +346,7 @@ class World:
 
     def _forget(self, name: str, machine: Machine) -> None:
         if self.machines[name] is machine:
-            for running in (self.running, self.agents, self.services, self.clients):
+            for running in (self.running, self.agents, self.twins, self.services, self.clients):
                 running.pop(name, None)
 
     def _note_failure(self, thread: SimulatedThread, failure: BaseException) -> None:

@@ -91,7 +91,7 @@ def test_columns_carry_the_schemas_words() -> None:
     """Columns are explained with the schema's own sentences, so the two cannot disagree."""
     columns = RecordColumns({Tick: "tick"})
     comments = {field.name: field.metadata["comment"] for field in columns.fields}
-    assert comments.keys() == {"controller_id", "sent_at_ms"}
+    assert comments.keys() == {"controller_id", "sent_at_ms", "seq", "table_epoch"}
     assert all(comments.values())
 
 

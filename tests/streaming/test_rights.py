@@ -38,7 +38,7 @@ def cluster(cluster_name: str) -> ClusterConfig:
 def work(spark: SparkSession, secured_kafka: SecuredKafka, cluster: ClusterConfig, tmp_path: Path) -> Work:
     """Does what a right is for; gives what went wrong, empty if nothing did."""
     servers, above = secured_kafka.tls_password_servers, secured_kafka.tls_login(SUPER_USER)
-    apply_topics(servers, cluster.name, topic_specs(), above)
+    apply_topics(servers, cluster.name, topic_specs(), above, least_copies=1)
     apply_acls(servers, cluster.name, GRANTS, above)
     writer = KafkaEventWriter(cluster, KafkaConfig(servers, above), 60_000)
     for topic in {right.name for right in ROLE.rights if right.operation is Operation.READ}:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.exploration.test_exploration import BUGS
+from tests.helpers.fencing_bounds import DEPLOYMENTS, bounds
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "explanation" / "fencing.md"
@@ -28,7 +29,7 @@ def test_every_test_that_is_named_exists(path: str, test: str) -> None:
 def test_every_failure_names_a_test_or_was_explored() -> None:
     """A failure without evidence that it is prevented is a claim."""
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    failures = [row for row in rows if not row.startswith("| failure")]
+    failures = [row for row in rows if not row.startswith(("| failure", "| bound"))]
     assert len(failures) > 20
     assert [row for row in failures if "::" not in row and "explored:" not in row] == []
 
@@ -37,3 +38,14 @@ def test_every_failure_names_a_test_or_was_explored() -> None:
 def test_every_mistake_that_was_explored_is_one_of_those_that_the_search_finds(mistake: str) -> None:
     """Whoever wants to follow the shortest way to it needs its name."""
     assert mistake in BUGS
+
+
+def test_bounds_are_those_that_the_settings_give() -> None:
+    """A default that changes changes what the page promises."""
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.read_text(encoding="utf-8").splitlines()]
+    tables = {row[0]: row[2:-1] for row in cells if len(row) == 3 + len(DEPLOYMENTS)}
+    assert tables.pop("bound") == [each.name for each in DEPLOYMENTS]
+    computed = [bounds(each) for each in DEPLOYMENTS]
+    assert {name: numbers for name, numbers in tables.items() if not name.startswith("-")} == {
+        name: [f"{each[name]:,}" for each in computed] for name in computed[0]
+    }

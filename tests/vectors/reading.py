@@ -9,7 +9,7 @@ from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import ControlPlaneError, LogContinuityError, StopError
-from controlplane.ports import PolledBatch, RawRecord
+from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 from controlplane.topic_reading.table_follower import TableFollower
 
 _ENOUGH_STEPS: Final = 20
@@ -65,7 +65,7 @@ class VectorReader:
         """Everything up to the end, and the end."""
         del timeout_ms
         if self._position is None:
-            return PolledBatch((), frozenset())
+            return PolledBatch((), {})
         if self._position > self._end:
             raise LogContinuityError(f"{self._place.topic}[0]: offset {self._position} lies beyond the end {self._end}")
         waiting = [record for record in self._records if self._position <= record["offset"] < self._delivered]
@@ -76,7 +76,9 @@ class VectorReader:
             for record in taken
             if not record.get("control")
         ]
-        return PolledBatch(records, frozenset({self._place} if self._position == self._end else ()))
+        return PolledBatch(
+            records, {self._place: PartitionEnd(self._end, self._end)} if self._position == self._end else {}
+        )
 
     def close(self) -> None:
         """Nothing is held."""

@@ -1,11 +1,19 @@
 """``controlplane topics``: the cluster's topics in Kafka, as declared in ``infra/kafka/topics.toml``."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
 from controlplane.cli.common.connecting import reach
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.codec.platforms import PLATFORMS
 from controlplane.core.values.canonical import to_canonical
+
+if TYPE_CHECKING:
+    from controlplane.adapters.kafka_admin import TopicsReport
 
 COLUMNS = ("topic", "outcome")
 
@@ -16,27 +24,46 @@ def topics() -> None:
 
 
 @topics.command("apply")
+@click.option(
+    "--least-copies",
+    type=click.IntRange(min=1),
+    help="The fewest copies that a new topic may get, for a cluster with fewer brokers (default: 3). With one copy, "
+    "the loss of one disk loses decisions.",
+)
 @format_option
 @pass_invocation
-def apply(invocation: Invocation, output_format: OutputFormat) -> None:
-    """Create missing topics and check all of them. Existing topics are never changed."""
-    _run(invocation, output_format, create=True)
+def apply(invocation: Invocation, output_format: OutputFormat, least_copies: int | None) -> None:
+    """Create missing topics and check all of them. Existing topics are never changed.
+
+    A new topic gets three copies. If Kafka shows fewer brokers, nothing is created unless --least-copies allows it.
+    """
+    from controlplane.adapters.kafka_admin import apply_topics
+
+    _run(invocation, output_format, partial(apply_topics, least_copies=least_copies))
 
 
 @topics.command("verify")
+@click.option(
+    "--platform",
+    type=click.Choice(sorted(PLATFORMS)),
+    help="Who runs this Kafka: the answer then says which settings cannot be changed there.",
+)
 @format_option
 @pass_invocation
-def verify(invocation: Invocation, output_format: OutputFormat) -> None:
-    """Check that every topic exists and has the required settings. Changes nothing."""
-    _run(invocation, output_format, create=False)
+def verify(invocation: Invocation, output_format: OutputFormat, platform: str | None) -> None:
+    """Check that every topic exists and has the required settings. Changes nothing.
+
+    Also checks Kafka's own topics, and advises on the settings of the brokers.
+    """
+    from controlplane.adapters.kafka_admin import verify_topics
+
+    _run(invocation, output_format, partial(verify_topics, platform=None if platform is None else PLATFORMS[platform]))
 
 
-def _run(invocation: Invocation, output_format: OutputFormat, *, create: bool) -> None:
-    from controlplane.adapters.kafka_admin import apply_topics, verify_topics
+def _run(invocation: Invocation, output_format: OutputFormat, act: Callable[..., "TopicsReport"]) -> None:
     from controlplane.bootstrap.topics import topic_specs
 
     kafka = invocation.kafka
-    act = apply_topics if create else verify_topics
     report = reach(
         invocation.kafka_place,
         invocation.connect_timeout_s,

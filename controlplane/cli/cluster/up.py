@@ -9,36 +9,52 @@ from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.config import MAX_PORT
 
 _LOOK_INTERVAL_S: Final = 0.5
-"""How often both processes are checked."""
+"""How often the processes are checked."""
+
+MAX_BROKERS: Final = 9
+"""More do not fit a machine of a developer, and show nothing that fewer do not."""
 
 
 @click.command("up")
 @click.option(
     "--kafka-port",
     type=click.IntRange(1, MAX_PORT),
-    help="Kafka's port.  [default: that of the last run, or a free one]",
+    help="Kafka's port; of several brokers the first one's, and the others have the next ones.  "
+    "[default: that of the last run, or a free one]",
 )
 @click.option(
     "--redis-port",
     type=click.IntRange(1, MAX_PORT),
     help="Valkey's port.  [default: that of the last run, or a free one]",
 )
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, MAX_BROKERS),
+    help="How many brokers Kafka has. A folder keeps its number.  [default: that of the last run, or 1]",
+)
 @pass_invocation
-def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None) -> None:
+def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None, brokers: int | None) -> None:
     """Start Kafka and Valkey in --data-dir and stay until Ctrl-C.
 
     Other commands with the same --data-dir find the addresses there. The data stays when the command ends. If one of
     the two services ends by itself, the command stops the other one and exits with 1.
+
+    With --brokers 3 every topic has three copies, and a write is acknowledged when two have it. The process of each
+    broker is printed. A broker that ends by itself is started again after 10 s, and the command ends only when all
+    have ended. Each broker takes about 200 MB of memory.
     """
     from controlplane.embedded.services import EmbeddedServices
 
     with stop_on_signals() as stop:
-        services = EmbeddedServices(invocation.data_dir, kafka_port=kafka_port, redis_port=redis_port)
+        services = EmbeddedServices(invocation.data_dir, kafka_port=kafka_port, redis_port=redis_port, brokers=brokers)
         click.echo(f"starting Kafka and Valkey in {services.data_dir} ...", err=True)
         with services:
             click.echo(f"Kafka:  {services.bootstrap_servers}")
             click.echo(f"Redis:  {services.redis_url}")
+            if len(services.brokers) > 1:
+                for node_id, broker in services.brokers.items():
+                    click.echo(f"Broker {node_id}: {broker.bootstrap_servers}, process {broker.pid}")
             click.echo("Ready. Ctrl-C ends both; the data stays.", err=True)
             while not stop.wait(_LOOK_INTERVAL_S):
-                services.refuse_dead()
+                services.look_after(lambda line: click.echo(line, err=True))
             click.echo("stopping ...", err=True)

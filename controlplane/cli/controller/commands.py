@@ -10,6 +10,7 @@ import structlog
 
 from controlplane.bootstrap import connections
 from controlplane.cli.common.connecting import reach
+from controlplane.cli.common.garbage import collect_seldom
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.common.reading import reading
@@ -118,6 +119,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         if ruling.log_id:
             _warn_of_overruled(invocation.cluster.name, policy_settings, policy, ruling.cluster.policy)
         serve_metrics(metrics_port)
+        collect_seldom()
         structlog.get_logger(__name__).info(
             "following the log; Ctrl-C ends", controller=config.controller_id, stands_for_election=not follow_only
         )

@@ -43,7 +43,11 @@ class Cast:
     def apply_topics(self) -> tuple[str, ...]:
         """Create the cluster's topics."""
         report = apply_topics(
-            self.stage.kafka.bootstrap_servers, self.stage.cluster.name, topic_specs(), self.stage.kafka.security
+            self.stage.kafka.bootstrap_servers,
+            self.stage.cluster.name,
+            topic_specs(),
+            self.stage.kafka.security,
+            least_copies=1,
         )
         return (*report.created, *report.verified)
 

@@ -1,6 +1,6 @@
 """Queries of the demo's steps on the observed decisions and tables, as pure functions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from controlplane.cli.demo.watching import SwappedTable
@@ -110,7 +110,7 @@ def replica_counts(table: RoutingTable) -> dict[NodeId, int]:
     }
 
 
-def all_caught_up(table: RoutingTable, heartbeats: dict[NodeId, LastHeartbeat]) -> bool:
+def all_caught_up(table: RoutingTable, heartbeats: Mapping[NodeId, LastHeartbeat]) -> bool:
     """Whether every active node says that it works with this epoch or a newer one."""
     return all(
         node_id in heartbeats and heartbeats[node_id].heartbeat.table_epoch >= table.epoch

@@ -7,7 +7,6 @@ from controlplane.cli.demo.watching import Observer
 from controlplane.core.log.state import State
 from controlplane.core.operations.slot_numbers import counted
 from controlplane.inspection import members
-from controlplane.inspection.readers import HeartbeatTail
 from controlplane.inspection.records import Records
 
 NODE_COLUMNS = (
@@ -84,6 +83,6 @@ def take_picture(observer: Observer | None, elapsed_s: float, step: str, waiting
         table.term,
         decisions[-1].decision.controller_id if decisions else "",
         # The demo has no operators' orders to show, so the state is not read.
-        members.member_rows(table, HeartbeatTail(observer.now_ms, observer.heartbeats), State()),
+        members.member_rows(table, observer.heartbeats, State()),
         counts,
     )

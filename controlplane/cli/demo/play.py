@@ -295,7 +295,7 @@ class Play:
 
         def probe() -> int | None:
             table = self.observer.table
-            if table is None or not evidence.all_caught_up(table, self.observer.heartbeats):
+            if table is None or not evidence.all_caught_up(table, self.observer.heartbeats.last):
                 return None
             return table.epoch
 

@@ -16,7 +16,7 @@ from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import ControlPlaneError, InvalidInputError
-from controlplane.inspection.readers import LastHeartbeat, LoggedDecision
+from controlplane.inspection.readers import HeartbeatTail, LastHeartbeat, LoggedDecision
 from controlplane.ports import LogReader, RawRecord
 from controlplane.routing import RoutingClient
 from controlplane.topic_reading.decision_stream import DecisionStream
@@ -57,7 +57,7 @@ class Observer:
         self._tables: list[SwappedTable] = []
         self._candidates: list[Candidate] = []
         self._heartbeats: dict[NodeId, LastHeartbeat] = {}
-        self._now_ms = 0
+        self._newest_ms: dict[int, int] = {}
         self._stream = DecisionStream()
         self._error: ControlPlaneError | None = None
         self._stop = threading.Event()
@@ -108,15 +108,10 @@ class Observer:
             return list(self._candidates)
 
     @property
-    def heartbeats(self) -> dict[NodeId, LastHeartbeat]:
-        """The newest heartbeat of each node."""
+    def heartbeats(self) -> HeartbeatTail:
+        """The newest heartbeat of each node, and how old they are."""
         with self._lock:
-            return dict(self._heartbeats)
-
-    @property
-    def now_ms(self) -> int:
-        """The greatest append time in ``heartbeats``: log time."""
-        return self._now_ms
+            return HeartbeatTail(dict(self._newest_ms), dict(self._heartbeats))
 
     def _run(self) -> None:
         try:
@@ -156,8 +151,9 @@ class Observer:
             self._tables.append(SwappedTable(table, wall_ms()))
 
     def _take_heartbeat(self, record: RawRecord) -> None:
-        self._now_ms = max(self._now_ms, record.append_time_ms)
         payload = decode_input(HEARTBEATS, record).payload
-        if isinstance(payload, Heartbeat):
-            with self._lock:
-                self._heartbeats[payload.node_id] = LastHeartbeat(payload, record.append_time_ms)
+        with self._lock:
+            newest_ms = self._newest_ms.get(record.partition, 0)
+            self._newest_ms[record.partition] = max(newest_ms, record.append_time_ms)
+            if isinstance(payload, Heartbeat):
+                self._heartbeats[payload.node_id] = LastHeartbeat(payload, record.partition, record.append_time_ms)

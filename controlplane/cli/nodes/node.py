@@ -7,6 +7,7 @@ import click
 import structlog
 
 from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.garbage import collect_seldom
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.common.reading import reading
@@ -14,11 +15,13 @@ from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.operations.slot_numbers import counted, slot_ranges
+from controlplane.core.operations.slot_numbers import counted, leading_ranges
 from controlplane.errors import ConfigurationError, SupersededError
 from controlplane.node import NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 
 _CHECK_INTERVAL_S = 0.5
+_MOST_RANGES = 20
+"""The number of ranges of slots in a line: with very many slots, a line would otherwise have some 70 kB."""
 
 
 @click.group()
@@ -69,6 +72,7 @@ def run(
         with reading(invocation, first_topic=ROUTING_TABLE):
             pass  # a node may read no more
         serve_metrics(metrics_port)
+        collect_seldom()
         agent = node_agent(
             invocation.cluster.name,
             kafka.bootstrap_servers,
@@ -126,7 +130,7 @@ class _Printer(NodeCallbacks):
         for slot in slots:
             leads = slot.led if isinstance(slot, SlotLost) else slot.leads
             parts["leads" if leads else "follows"].append(slot.slot_id)
-        words = ", ".join(f"{part} {slot_ranges(ids)}" for part, ids in parts.items() if ids)
+        words = ", ".join(f"{part} {leading_ranges(ids, _MOST_RANGES)}" for part, ids in parts.items() if ids)
         click.echo(f"epoch {epoch}: {what} {counted(len(slots), 'slot')} ({words})")
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from controlplane.core.cluster.policy import ClusterPolicy, FormerSilenceLimit
 from controlplane.core.values.canonical import later
 from controlplane.core.values.events import CallsFor, event
-from controlplane.core.values.identifiers import ClusterName, ControllerId, Term
+from controlplane.core.values.identifiers import ClusterName, ControllerId, Incarnation, NodeId, Term
 
 
 @event(calls_for=CallsFor.NOTHING)
@@ -73,4 +73,20 @@ class FormerSilenceLimitEnded:
     silence_limit_ms: int
 
 
-ClusterEvent: TypeAlias = ClusterCreated | TermOpened | FeatureLevelRaised | PolicyChanged | FormerSilenceLimitEnded
+@event(calls_for=CallsFor.NOTHING, nodes=lambda each: each.node_ids, since_level=3)
+@dataclass(frozen=True, slots=True)
+class NodesForgotten:
+    """Nodes that left or were fenced long ago are known no more. It is the cluster's: the floor is for every name.
+
+    Attributes:
+        node_ids: the names, which no slot, bundle or order names.
+        incarnation_floor: the greatest incarnation that was ever forgotten; an unknown name joins above it.
+    """
+
+    node_ids: tuple[NodeId, ...]
+    incarnation_floor: Incarnation
+
+
+ClusterEvent: TypeAlias = (
+    ClusterCreated | TermOpened | FeatureLevelRaised | PolicyChanged | FormerSilenceLimitEnded | NodesForgotten
+)

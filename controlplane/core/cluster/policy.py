@@ -21,7 +21,7 @@ MAX_SLOT_COUNT = 1 << 20
 
 _GREATEST = 1 << 40
 """Upper bound of times in ms (35 years) and of counts. No limit in practice, and far below 64 bits."""
-FEATURE_LEVEL = 2
+FEATURE_LEVEL = 3
 """The newest feature level that this version writes and reads. A decision of a higher level stops a reader.
 
 =====  ===========================================================================================================
@@ -30,10 +30,19 @@ level  what it adds
 1      the first level
 2      *term opened* has the first offsets that the leader observed, so that decisions can be audited, and the name of
        the cluster; the policy may have intent rights; an event raises the level; tenants
+3      decisions that hold with several brokers: at most a part of the nodes is fenced for silence within a window;
+       ticks name what their senders have read, and no append times of two partitions are compared; heartbeats with
+       groups of slots of equal status; nodes name their process; the table says the level; nodes that are gone for
+       long are forgotten
 =====  ===========================================================================================================
 
 A new log begins at the newest level that its first leader supports. From then on only an operator raises it.
 """
+
+SEVERAL_BROKERS_LEVEL = 3
+"""The feature level from which decisions hold with several brokers, whose clocks and connections fail separately."""
+HEARTBEAT_INTERVAL_MS = 1_000
+"""The interval between two heartbeats of a node, unless it is configured otherwise or the silence limit is short."""
 
 
 class HashFunction(Enum):
@@ -60,7 +69,8 @@ class FormerSilenceLimit:
 
     Attributes:
         limit_ms: the former limit. It stays in force for this log time plus :data:`SILENCE_MARGIN_MS`.
-        since_offset: next offset of ``heartbeats`` partition 0 when it was shortened. The time counts from there.
+        since_offset: next offset of ``heartbeats`` partition 0 when it was shortened. Below feature level 3, the time
+            counts from there.
     """
 
     limit_ms: int
@@ -78,9 +88,11 @@ class ClusterPolicy:
         silence_limit_ms: log time without a heartbeat after which a node is fenced.
         join_linger_ms: log time that a join waits for others, so that a burst of joins becomes one epoch.
         positions_interval_ms: log time after which a quiet cluster writes its positions.
-        protected_ratio: if more than this part of the active nodes would expire within ``protection_window_ms``,
-            evictions are frozen, because the fault is then probably not the nodes' (Eureka's self-preservation).
-        protection_window_ms: log time over which expiries are counted together.
+        protected_ratio: within ``protection_window_ms`` at most this part of the nodes is fenced for silence, and at
+            least one may be. If more are silent, evictions are frozen, because the fault is then probably not the
+            nodes' (Eureka's self-preservation).
+        protection_window_ms: log time over which nodes fenced for silence are counted together, those included that
+            have come back since.
         bundles_per_namespace: number of equal hash ranges of a new namespace (Pulsar's default is 4).
         slot_policy: name of the slot policy, which decides the holders and the leader of each slot.
         slot_policy_options: options of the slot policy by name; which ones exist depends on the slot policy.
@@ -91,6 +103,8 @@ class ClusterPolicy:
             limit, a slot moves again only after its holders are ready. 0 means no limit.
         cool_down_ms: log time after a plan was made during which only its emergencies and orders are carried out.
         return_window_ms: log time during which balancing does not return a replica to a node that it took it from.
+        forget_nodes_after_ms: log time after which a node that left or was fenced is forgotten by the next decision, if
+            no slot, bundle or order names it. From feature level 3 on.
         intent_rights: see :mod:`~controlplane.core.intents.rights`; empty means that every principal may ask for every
             intent.
     """
@@ -113,6 +127,7 @@ class ClusterPolicy:
     cool_down_ms: int = 0
     return_window_ms: int = 60_000
     intent_rights: Mapping[str, str] = field(default_factory=dict, metadata=later(since_level=2))
+    forget_nodes_after_ms: int = field(default=86_400_000, metadata=later(since_level=3))
 
     def __post_init__(self) -> None:
         """Refuse invalid values.
@@ -176,6 +191,10 @@ class ClusterPolicy:
             (
                 0 <= self.tolerance_percent <= 100,  # noqa: PLR2004
                 f"tolerance_percent is {self.tolerance_percent}, expected 0 to 100",
+            ),
+            (
+                30_000 <= self.forget_nodes_after_ms <= _GREATEST,  # noqa: PLR2004 - heartbeats are kept for 25 s
+                f"forget_nodes_after_ms is {self.forget_nodes_after_ms}, expected 30,000 to {_GREATEST:,}",
             ),
         ]
 

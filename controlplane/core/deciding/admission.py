@@ -5,7 +5,7 @@ from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
-from controlplane.core.membership.node import Node, NodeStatus
+from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, Node, NodeStatus, are_two_processes
 from controlplane.core.values.inputs import InputRecord, Refusal
 
 
@@ -32,10 +32,20 @@ def _join(
                 f"node {joined.node_id!r} joins with incarnation {joined.incarnation}, current is {known.incarnation}"
             )
             return "older_incarnation", detail
+        if joined.incarnation == known.incarnation and are_two_processes(joined.process_id, known.process_id):
+            return another_process(known)
         if joined.incarnation == known.incarnation and known.lives:
             return None
         if joined.incarnation == known.incarnation and known.status is NodeStatus.LEFT:
             return "left", f"node {joined.node_id!r} has left with incarnation {joined.incarnation}: take a greater one"
+    elif joined.incarnation <= draft.state.cluster.incarnation_floor:
+        # A forgotten node of this name may have had it.
+        floor = draft.state.cluster.incarnation_floor
+        detail = (
+            f"node {joined.node_id!r} is unknown and joins with incarnation {joined.incarnation}; forgotten nodes had "
+            f"up to {floor}: take one from {floor + 1} on (incarnation_floor of the table's settings)"
+        )
+        return "forgotten_incarnation", detail
     draft.because(CauseKind.NODE_JOINED, joined.node_id, str(record.coordinates))
     if known is not None and known.lives:
         draft.add(NodeFenced(known.node_id, known.incarnation, FencingCause.SUPERSEDED, 0, now_ms))
@@ -51,6 +61,7 @@ def _join(
         version=joined.version,
         admitted_at_offset=observations.dating_offset,
         changed_at_ms=now_ms,
+        process_id=joined.process_id if draft.state.cluster.feature_level >= PROCESSES_FROM_LEVEL else "",
     )
     draft.add(NodeAdmitted(node))
     return None
@@ -63,6 +74,8 @@ def _go(draft: Draft, record: InputRecord, going: NodeLeaving | NodeLeft, now_ms
     if going.incarnation != node.incarnation:
         detail = f"node {going.node_id!r} leaves with incarnation {going.incarnation}, current is {node.incarnation}"
         return ("older_incarnation" if going.incarnation < node.incarnation else "never_joined"), detail
+    if are_two_processes(going.process_id, node.process_id):
+        return another_process(node)
     if isinstance(going, NodeLeaving):
         if node.status is NodeStatus.ACTIVE or (node.status is NodeStatus.DRAINING and not node.leaving):
             draft.because(CauseKind.NODE_LEAVING, node.node_id, str(record.coordinates))
@@ -71,3 +84,11 @@ def _go(draft: Draft, record: InputRecord, going: NodeLeaving | NodeLeft, now_ms
         draft.because(CauseKind.NODE_LEFT, node.node_id, str(record.coordinates))
         draft.add(NodeRemoved(node.node_id, node.incarnation, now_ms))
     return None
+
+
+def another_process(node: Node) -> tuple[str, str]:
+    """The refusal of a record that another process than the admitted one sent under the same incarnation."""
+    detail = (
+        f"node {node.node_id!r}: another process was admitted with incarnation {node.incarnation}; this one has to end"
+    )
+    return "another_process", detail

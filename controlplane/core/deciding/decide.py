@@ -11,8 +11,16 @@ from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.cluster.events import ClusterCreated, TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.deciding.admission import take_membership
-from controlplane.core.deciding.expiry import release_former_silence_limit, silent_nodes, take_expiries
+from controlplane.core.deciding.expiry import (
+    node_that_waits_for_decision,
+    release_former_silence_limit,
+    silent_nodes,
+    take_expiries,
+    unheard_members,
+)
+from controlplane.core.deciding.forgetting import forget_nodes_gone_for_long
 from controlplane.core.deciding.heartbeat_validation import validate_heartbeats
+from controlplane.core.deciding.log_clock import log_time_ms, log_time_of_opening_ms, since_last_decision
 from controlplane.core.deciding.observations import Observations, PolicyAsked, operation_context
 from controlplane.core.deciding.planning import plan_what_is_due
 from controlplane.core.log.decision import CauseKind
@@ -75,23 +83,28 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     Nothing is decided before the first tick, because there is no log time without one. Joins wait for the policy's
     linger so that a burst of them becomes one epoch. A death never waits.
     """
-    observations = _without_old_news(state, observations)
+    observations = since_last_decision(state, _without_old_news(state, observations))
     observed_ms = observations.now_ms
     if observed_ms is None:
         return DecideResult(None, (), observations)
     # Log time never goes back, even if this leader has read less than its predecessor, or the broker's clock was set
     # back.
-    now_ms = max(observed_ms, state.decided_at_ms)
+    now_ms = log_time_ms(state, observations)
     observations, refusals = validate_heartbeats(state, observations, observed_ms)
     draft = Draft(state)
     release_former_silence_limit(draft, observations)
-    silent = silent_nodes(draft.state, observations)
+    unheard = unheard_members(draft.state, observations)
+    silent = silent_nodes(draft.state, observations, unheard)
     if silent or state.membership.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
         refusals.extend(_take_pending(draft, observations, silent, policies, now_ms))
         observations = replace(observations, pending=())
     answered = plan_what_is_due(draft, observations, policies, now_ms)
     if not draft.causes and now_ms - state.decided_at_ms >= state.cluster.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
+    if not draft.causes and (node_id := node_that_waits_for_decision(state, observations, unheard)) is not None:
+        draft.because(CauseKind.POSITIONS, state.leader, f"dates the silence of {node_id}, heard in another partition")
+    if draft.causes:
+        forget_nodes_gone_for_long(draft, now_ms)
     sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None
     if sealed is None and answered is not None and not answered.answer.waits:
         observations = replace(observations, policy_asked=PolicyAsked(state.seq, answered.refusal or ""))
@@ -100,7 +113,7 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
 
 def follow_up(state: State, observations: Observations) -> tuple[Observations, tuple[Refusal, ...]]:
     """For a standby: validate heartbeats, and drop the inputs that the leader's decisions have taken up."""
-    observations = _without_old_news(state, observations)
+    observations = since_last_decision(state, _without_old_news(state, observations))
     now_ms = observations.now_ms
     if now_ms is None:
         return observations, ()
@@ -108,15 +121,19 @@ def follow_up(state: State, observations: Observations) -> tuple[Observations, t
     return observations, tuple(refusals)
 
 
-def is_written(state: State, refusal: Refusal) -> bool:
+def is_written(state: State, observations: Observations, refusal: Refusal) -> bool:
     """Whether a leader has certainly written the dead letter of a refused input.
 
-    This is so once the positions have passed the input and the silence limit has passed as well: a heartbeat waits that
-    long for the join of its node before it is refused.
+    This is so once the positions have passed the input, and for a heartbeat by the silence limit: it waits that long
+    for the join of its node before it is refused.
     """
     topic, partition, offset, append_time_ms = refusal.coordinates
-    passed = offset < state.positions.get(position_key(TopicPartition(topic, partition)), 0)
-    return passed and state.decided_at_ms - append_time_ms > state.cluster.silence_limit_ms
+    position = state.positions.get(position_key(TopicPartition(topic, partition)), 0)
+    if not state.cluster.has_several_brokers_rules:
+        return offset < position and state.decided_at_ms - append_time_ms > state.cluster.silence_limit_ms
+    view = observations.partitions.get(partition) if topic == HEARTBEATS else None
+    waited_ms = view.clock_before(position) - view.clock_before(offset) if view is not None else 0
+    return offset < position and (topic != HEARTBEATS or waited_ms > state.cluster.silence_limit_ms)
 
 
 def _without_old_news(state: State, observations: Observations) -> Observations:
@@ -151,7 +168,7 @@ def open_term(
     recorded = observed_from if level >= _OBSERVED_FROM_LEVEL else {}
     cluster = opening.cluster if level >= _CLUSTER_LEVEL else ""
     draft.add(TermOpened(term, controller_id, code_version, level, draft.state.cluster.policy, recorded, cluster))
-    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    now_ms = log_time_of_opening_ms(state, observations)
     positions = _positions_of_opening(state, observations, opening.observed_from) if recorded else {}
     return draft.seal(now_ms, positions, republish=opening.republish)
 
@@ -163,7 +180,7 @@ def repair_table(state: State, observations: Observations, evidence: str) -> Sea
     """
     draft = Draft(state)
     draft.because(CauseKind.TABLE_REPUBLISHED, state.leader, evidence)
-    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    now_ms = log_time_ms(state, since_last_decision(state, observations))
     return draft.seal(now_ms, _positions_of_heartbeats(observations), republish=True)
 
 

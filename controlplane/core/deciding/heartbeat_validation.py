@@ -3,11 +3,12 @@
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from controlplane.core.deciding.admission import another_process
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
-from controlplane.core.membership.log_time import SILENCE_MEMORY_MS, PartitionView
-from controlplane.core.membership.node import NodeStatus
+from controlplane.core.membership.log_time import NOTHING_READ, SILENCE_MEMORY_MS, PartitionView
+from controlplane.core.membership.node import Node, NodeStatus, are_two_processes
 from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.core.values.inputs import InputRecord, Refusal
 
@@ -31,10 +32,14 @@ def validate_heartbeats(state: State, observations: Observations, now_ms: int) -
         if isinstance(record.payload, NodeJoined)
     }
     for record in (*observations.unknown_senders, *fresh):
-        refusal, waits = _validate(state, record, joining, now_ms)
+        if _is_of_living_member(state, record):  # nearly all of them: nothing else is worked out for these
+            continue
+        view = observations.partitions.get(record.coordinates.partition, NOTHING_READ)
+        age_ms = _age_ms(state, view, record, now_ms)
+        refusal, waits = _validate(state, view, record, joining, age_ms)
         if refusal is not None:
             refusals.append(refusal)
-        elif waits and now_ms - record.coordinates.append_time_ms <= state.cluster.silence_limit_ms:
+        elif waits and age_ms <= state.cluster.silence_limit_ms:
             waiting.append(record)
         elif waits and isinstance(record.payload, Heartbeat):
             waiting_long[record.payload.node_id, record.payload.incarnation] = record
@@ -42,16 +47,41 @@ def validate_heartbeats(state: State, observations: Observations, now_ms: int) -
     return replace(observations, partitions=partitions, unknown_senders=(*waiting_long.values(), *waiting)), refusals
 
 
+def _is_of_living_member(state: State, record: InputRecord) -> bool:
+    heartbeat = record.payload
+    if not isinstance(heartbeat, Heartbeat):
+        return True
+    node = state.membership.nodes.get(heartbeat.node_id)
+    return (
+        node is not None
+        and heartbeat.incarnation == node.incarnation
+        and node.lives
+        and not are_two_processes(heartbeat.process_id, node.process_id)
+    )
+
+
+def _age_ms(state: State, view: PartitionView, record: InputRecord, now_ms: int) -> int:
+    """The time since a heartbeat was appended: from feature level 3 on, by the clock of its own partition."""
+    if state.cluster.has_several_brokers_rules:
+        return view.clock_ms - view.clock_before(record.coordinates.offset)
+    return now_ms - record.coordinates.append_time_ms
+
+
 def _validate(
-    state: State, record: InputRecord, joining: AbstractSet[tuple[NodeId, Incarnation]], now_ms: int
+    state: State,
+    view: PartitionView,
+    record: InputRecord,
+    joining: AbstractSet[tuple[NodeId, Incarnation]],
+    age_ms: int,
 ) -> tuple[Refusal | None, bool]:
     heartbeat = record.payload
     if not isinstance(heartbeat, Heartbeat):
         return None, False
     node = state.membership.nodes.get(heartbeat.node_id)
-    appended_ms = record.coordinates.append_time_ms
     if node is not None and heartbeat.incarnation == node.incarnation:
-        if node.lives or (node.status is NodeStatus.LEFT and appended_ms <= node.changed_at_ms):
+        if are_two_processes(heartbeat.process_id, node.process_id):
+            return _refuse(record, *another_process(node)), False
+        if node.status is NodeStatus.LEFT and _is_from_before_leaving(state, view, record, node):
             return None, False
         reason, detail = node.status.value, f"node {node.node_id!r} is {node.status.value} and has to join again"
     elif node is not None and heartbeat.incarnation < node.incarnation:
@@ -59,9 +89,15 @@ def _validate(
         return _refuse(record, "older_incarnation", detail), False
     else:
         reason, detail = "never_joined", f"node {heartbeat.node_id!r} sent a heartbeat and no join"
-    if (heartbeat.node_id, heartbeat.incarnation) in joining or now_ms - appended_ms <= state.cluster.silence_limit_ms:
+    if (heartbeat.node_id, heartbeat.incarnation) in joining or age_ms <= state.cluster.silence_limit_ms:
         return None, True
     return _refuse(record, reason, detail), False
+
+
+def _is_from_before_leaving(state: State, view: PartitionView, record: InputRecord, node: Node) -> bool:
+    if state.cluster.has_several_brokers_rules:
+        return view.seq_before(record.coordinates.offset) < state.membership.date_of(node.node_id)
+    return record.coordinates.append_time_ms <= node.changed_at_ms
 
 
 def _refuse(record: InputRecord, reason: str, detail: str) -> Refusal:

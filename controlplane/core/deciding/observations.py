@@ -6,7 +6,7 @@ A reader that began that long ago therefore observes the same as one that has ru
 when the leader was started. A reader that began later knows less, so a leader records in the log where it began.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -25,8 +25,9 @@ from controlplane.core.membership.log_time import (
 )
 from controlplane.core.operations.operation_context import OperationContext
 from controlplane.core.slots.policy_contract import SlotPolicies
-from controlplane.core.slots.reports import SlotReport
-from controlplane.core.values.identifiers import ControllerId, Incarnation, NodeId, Seq, TopicPartition
+from controlplane.core.slots.reports import SlotReport, statuses_in
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import ControllerId, Epoch, Incarnation, NodeId, Seq, TopicPartition
 from controlplane.core.values.inputs import InputRecord
 from controlplane.core.values.partitioning import partition_of
 from controlplane.core.values.positions import position_key
@@ -48,6 +49,18 @@ class PolicyAsked(NamedTuple):
     refusal: str
 
 
+class LastDecision(NamedTuple):
+    """Where the clocks of the partitions stood at the positions of a decision.
+
+    Attributes:
+        seq: seq of the decision.
+        clocks_ms: the clock by partition of ``heartbeats``; those that are not read up to the position are missing.
+    """
+
+    seq: Seq
+    clocks_ms: Mapping[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Observations:
     """Everything observed so far.
@@ -58,6 +71,7 @@ class Observations:
         unknown_senders: heartbeats of nodes that are not members, each waiting for the join of its node.
         positions: next offset per input partition.
         policy_asked: see :class:`PolicyAsked`.
+        last_decision: see :class:`LastDecision`; from feature level 3 on.
     """
 
     partitions: Mapping[int, PartitionView] = field(default_factory=dict)
@@ -65,6 +79,7 @@ class Observations:
     unknown_senders: tuple[InputRecord, ...] = ()
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
     policy_asked: PolicyAsked | None = None
+    last_decision: LastDecision | None = None
 
     @property
     def now_ms(self) -> int | None:
@@ -86,6 +101,11 @@ class Observations:
         if now_ms is None or first.last_tick_ms is None or now_ms - first.last_tick_ms > FRESH_PARTITION_MS:
             return UNDATED_OFFSET
         return self.positions[_FIRST_HEARTBEAT_PARTITION]
+
+    def home_of(self, node_id: NodeId) -> PartitionView:
+        """The partition that Kafka's default partitioner chooses for a node, to which its heartbeats belong."""
+        known = sum(place.topic == HEARTBEATS for place in self.positions)
+        return self.partitions.get(partition_of(node_id.encode(), max(known, 1)), NOTHING_READ)
 
     def heard_within(self, limit_ms: int) -> set[tuple[NodeId, Incarnation]]:
         """The incarnations whose silence is at most the limit. The cost is proportional to the incarnations heard."""
@@ -115,7 +135,7 @@ class Observations:
     def membership_ms(
         self, node_id: NodeId, incarnation: Incarnation, admitted_at_offset: int, changed_at_ms: int
     ) -> int:
-        """The log time that a member has had to send a heartbeat, at most the memory: the limit of its silence.
+        """As :meth:`time_to_be_heard_ms`, below feature level 3: admissions are dated by append times.
 
         It counts from the admission, or from where this reader began if that was later. Only time counts that has
         passed both in partition 0 and in the partition of the member's heartbeats, because either may be read late or
@@ -131,7 +151,7 @@ class Observations:
         and then no more than has passed there since the member was heard.
         """
         known = [place.partition for place in self.positions if place.topic == HEARTBEATS]
-        home = self.partitions.get(partition_of(node_id.encode(), max(len(known), 1)), NOTHING_READ)
+        home = self.home_of(node_id)
         if home.last_tick_ms is None:
             return 0
         member = node_id, incarnation
@@ -148,6 +168,34 @@ class Observations:
                 passed_ms = min(passed_ms, since_ms)
         return min(passed_ms, SILENCE_MEMORY_MS)
 
+    def time_to_be_heard_ms(self, node_id: NodeId, incarnation: Incarnation, admitted_by: Seq) -> int:
+        """The log time that a member has had to send a heartbeat, at most the memory: the limit of its silence.
+
+        It counts in the member's home partition, from the first tick there that names the decision which admitted it,
+        or a later one; from where this reader began if that was later. No append times are compared, because each
+        partition may have the clock of another broker.
+
+        A member that was last heard in another partition may have moved home since, after partitions were added. Then
+        it counts from the first tick at home that names a later decision than all ticks before that heartbeat.
+        """
+        home = self.home_of(node_id)
+        elsewhere = self._heard_elsewhere(node_id, incarnation)
+        since = admitted_by if elsewhere is None else max(admitted_by, Seq(elsewhere.seq + 1))
+        return min(home.since_seq_ms(since), SILENCE_MEMORY_MS)
+
+    def waits_for_decision(self, node_id: NodeId, incarnation: Incarnation, seq: Seq) -> bool:
+        """Whether a member's silence cannot be counted at home before there is a decision later than ``seq``."""
+        elsewhere = self._heard_elsewhere(node_id, incarnation)
+        return elsewhere is not None and elsewhere.seq >= seq
+
+    def _heard_elsewhere(self, node_id: NodeId, incarnation: Incarnation) -> Heard | None:
+        """A member's latest heartbeat in another partition than its home, unless it was certainly heard there since."""
+        home, member = self.home_of(node_id), (node_id, incarnation)
+        heard = [view.heard[member] for view in self.partitions.values() if member in view.heard and view is not home]
+        latest = max(heard, key=lambda each: each.seq, default=None)
+        at_home = home.heard.get(member)
+        return None if latest is not None and at_home is not None and at_home.seq > latest.seq else latest
+
     def _since_admission_ms(self, places: list[PartitionView], admitted_at_offset: int) -> int:
         """The log time since the admission: the least of that in partition 0 and that in each of these places."""
         admitted_at_ms = self.partitions.get(0, NOTHING_READ).time_at_offset(admitted_at_offset)
@@ -155,6 +203,16 @@ class Observations:
             return 0
         since_ms = min((view.clock_ms - view.clock_at_time(admitted_at_ms) for view in places), default=0)
         return min(self.passed_ms(admitted_at_offset), since_ms)
+
+    def carried_epoch(self, node_id: NodeId, incarnation: Incarnation, within_ms: int) -> Epoch | None:
+        """The greatest table epoch in an incarnation's latest heartbeats by partition; None if it was not heard since.
+
+        Heartbeats older than ``within_ms`` of log time do not count.
+        """
+        member = node_id, incarnation
+        views = [view for view in self.partitions.values() if member in view.heard]
+        recent = [view.heard[member] for view in views if view.clock_ms - view.heard[member].clock_ms < within_ms]
+        return max((heard.heartbeat.table_epoch for heard in recent), default=None)
 
     @property
     def ticking(self) -> frozenset[ControllerId]:
@@ -175,26 +233,50 @@ class Observations:
             if place.topic == HEARTBEATS
         )
 
-    def slot_reports(self, members: Iterable[tuple[NodeId, Incarnation]]) -> dict[NodeId, SlotReport]:
-        """The latest slot report of each of these members; a member that was not heard within the memory is missing."""
+    def slot_reports(
+        self, members: Iterable[tuple[NodeId, Incarnation]], slots: Sequence[Slot], *, by_ticks: bool
+    ) -> dict[NodeId, SlotReport]:
+        """The latest slot report of each of these members; a member that was not heard within the memory is missing.
+
+        Args:
+            members: the members.
+            slots: the table, from which leaders and leader epochs of grouped slots follow.
+            by_ticks: of a node that was heard in two partitions, whether the later heartbeat is found by what ticks
+                name, from feature level 3 on; otherwise by append times.
+        """
         reports = {}
         for node_id, incarnation in members:
-            heard = self._latest_heard(node_id, incarnation)
+            heard = self._latest_heard(node_id, incarnation, by_ticks=by_ticks)
             if heard is not None:
-                view, (clock_ms, _, beat) = heard
-                age_ms = view.clock_ms - clock_ms
-                reports[node_id] = SlotReport(beat.slot_statuses, beat.table_epoch, beat.sent_at_ms, age_ms)
+                view, latest = heard
+                beat, age_ms = latest.heartbeat, view.clock_ms - latest.clock_ms
+                statuses = beat.slot_statuses
+                if beat.slot_groups:
+                    statuses = statuses_in(beat.slot_groups, node_id, beat.table_epoch, slots)
+                reports[node_id] = SlotReport(statuses, beat.table_epoch, beat.sent_at_ms, age_ms)
         return reports
 
-    def _latest_heard(self, node_id: NodeId, incarnation: Incarnation) -> tuple[PartitionView, Heard] | None:
-        """The newest heartbeat of the incarnation over all partitions, with the view of its partition."""
+    def _latest_heard(
+        self, node_id: NodeId, incarnation: Incarnation, *, by_ticks: bool
+    ) -> tuple[PartitionView, Heard] | None:
+        """The newest heartbeat of the incarnation over all partitions, with the view of its partition.
+
+        By ticks, it is the one behind the latest decision, then the one with the latest table, then the youngest by its
+        own partition's clock.
+        """
         heard = [
             (view, view.heard[node_id, incarnation])
             for view in self.partitions.values()
             if (node_id, incarnation) in view.heard
             and view.clock_ms - view.heard[node_id, incarnation].clock_ms < SILENCE_MEMORY_MS
         ]
-        return max(heard, key=lambda each: each[1].append_time_ms, default=None)
+        if not by_ticks:
+            return max(heard, key=lambda each: each[1].append_time_ms, default=None)
+        return max(
+            heard,
+            key=lambda each: (each[1].seq, each[1].heartbeat.table_epoch, each[1].clock_ms - each[0].clock_ms),
+            default=None,
+        )
 
 
 def observe(observations: Observations, records: Iterable[InputRecord]) -> Observations:
@@ -251,7 +333,34 @@ def skip_to_recorded(
     }
     views = observations.partitions
     left = {number: view for number, view in views.items() if TopicPartition(HEARTBEATS, number) not in behind}
-    return replace(observations, partitions=left, positions={**observations.positions, **behind}), behind
+    positions = {**observations.positions, **behind}
+    return replace(observations, partitions=left, positions=positions, last_decision=None), behind
+
+
+def read_to(observations: Observations, gates: Mapping[TopicPartition, int]) -> Observations:
+    """The observations of a reader that has read partitions of membership records or intents only up to these offsets.
+
+    Returns:
+        The same object if nothing is pending there and no position is beyond.
+    """
+    if all(observations.positions.get(place, 0) <= offset for place, offset in gates.items()):
+        return observations
+    positions = {place: min(offset, gates.get(place, offset)) for place, offset in observations.positions.items()}
+    pending = tuple(record for record in observations.pending if not _is_behind(record, gates))
+    return replace(observations, pending=pending, positions=positions)
+
+
+def with_rest(decided: Observations, whole: Observations, gates: Mapping[TopicPartition, int]) -> Observations:
+    """What deciding on :func:`read_to` has left, together with what that left out of the whole."""
+    if not gates:
+        return decided
+    rest = tuple(record for record in whole.pending if _is_behind(record, gates))
+    return replace(decided, pending=(*decided.pending, *rest), positions=whole.positions)
+
+
+def _is_behind(record: InputRecord, gates: Mapping[TopicPartition, int]) -> bool:
+    topic, partition, offset, _ = record.coordinates
+    return offset >= gates.get(TopicPartition(topic, partition), offset + 1)
 
 
 def operation_context(observations: Observations, policies: SlotPolicies, now_ms: int) -> OperationContext:

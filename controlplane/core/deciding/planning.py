@@ -123,7 +123,11 @@ def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotR
         policy=state.cluster.policy,
         epoch=draft.epoch,
         now_ms=now_ms,
-        reports=observations.slot_reports((node.node_id, node.incarnation) for node in living),
+        reports=observations.slot_reports(
+            ((node.node_id, node.incarnation) for node in living),
+            state.slots.table,
+            by_ticks=state.cluster.has_several_brokers_rules,
+        ),
         memory=state.slots.memory,
         # A pin to a node that is to hold nothing is suspended. So is every order on a node that does not live.
         pins=tuple(pin for pin in state.slots.pins if pin.node_id in owners),

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from controlplane.config import INTENTS, MEMBERSHIP
 from controlplane.core.deciding.admission import take_membership
 from controlplane.core.deciding.expiry import release_former_silence_limit
+from controlplane.core.deciding.log_clock import log_time_of_question_ms
 from controlplane.core.deciding.observations import Observations, operation_context
 from controlplane.core.deciding.planning import plan_ownership, plan_what_is_due
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
@@ -101,7 +102,7 @@ def what_if(
     the changes. If some of them are impossible or contradict each other, nothing is planned, because a plan for the
     rest would answer another question.
     """
-    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    now_ms = log_time_of_question_ms(state, observations)
     draft = Draft(state)
     release_former_silence_limit(draft, observations)
     refusals: list[str] = []

@@ -4,8 +4,8 @@ The order of the steps of a take-over makes a new leader safe, whatever the form
 
 1. Win the lease, and confirm it.
 2. Read the log ahead. A term that the log already holds is given up for a greater one, here and in step 4.
-3. Open the writer. This fences the former leader and aborts its open transaction.
-4. Read the log to its end, with a reader that begins after step 3.
+3. Open the writer. This fences the former leader and aborts its open transaction. Then write a barrier.
+4. Read the log past the barrier, with a reader that begins after step 3.
 5. Observe the inputs up to now.
 6. Confirm the lease again.
 7. Commit *term opened*.
@@ -59,12 +59,18 @@ class RoundObserved:
         since_acknowledged_ms: time since Kafka last acknowledged a tick of this controller.
         since_last_read_ms: time since an input was last read. Controllers append ticks to the inputs, so there always
             is one to read.
-        since_last_round_ms: time since the previous round was complete.
+        stood_still_ms: the longest time since the previous round for which this process did not run.
+        is_deaf: whether an input partition is not read on, although records stand there.
+        has_standby: whether another controller ticks, which may read them.
+        has_rival: whether Kafka has acknowledged a tick of another controller clearly later than one of this one.
     """
 
     since_acknowledged_ms: int
     since_last_read_ms: int
-    since_last_round_ms: int
+    stood_still_ms: int
+    is_deaf: bool = False
+    has_standby: bool = False
+    has_rival: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,7 @@ class _Contact(NamedTuple):
 
     acknowledged_at_ms: int
     read_at_ms: int
+    is_deaf: bool
 
 
 class ControllerMachine:
@@ -122,17 +129,18 @@ class ControllerMachine:
         self.failures = Failures()
         self._lease_ms = lease_ms
         self._contact: _Contact | None = None
+        self._unheard_at_ms: int | None = None
 
     def is_fit(self, now_ms: int) -> bool:
         """Whether the controller may be preferred as leader: other contenders leave the lease only to one that is fit.
 
-        False before its first round, while it is cut off from Kafka, if its last round is too long ago, and for a time
-        after failed take-overs. Thread-safe.
+        False before its first round, while it is cut off from Kafka or does not read a partition, if its last round is
+        too long ago, and for a time after failed take-overs. Thread-safe.
         """
         contact = self._contact
-        if contact is None or now_ms < self.failures.unfit_until_ms:
+        if contact is None or contact.is_deaf or now_ms < self.failures.unfit_until_ms:
             return False
-        return not self._is_cut_off(now_ms - contact.acknowledged_at_ms, now_ms - contact.read_at_ms)
+        return not self._is_cut_off(now_ms)
 
     def on_event(self, now_ms: int, event: LeadingEvent, hold: HeldLease, draw: float) -> Output[LeadingAction]:
         """Process an event. The output never has a wake-up time, because every action has an answer.
@@ -148,7 +156,7 @@ class ControllerMachine:
         """
         before = self.state
         if isinstance(event, RoundObserved):
-            self._contact = _Contact(now_ms - event.since_acknowledged_ms, now_ms - event.since_last_read_ms)
+            self._contact = self._contact_of(now_ms, event)
         trigger = self._trigger(now_ms, event, hold)
         transition = TRANSITIONS.get((before.phase, trigger))
         if transition is None:
@@ -180,24 +188,23 @@ class ControllerMachine:
         failures = self.failures.in_a_row
         return BackOff(planned, backoff_ms(planned, self._lease_ms, failures, draw), failures)
 
+    def _contact_of(self, now_ms: int, event: RoundObserved) -> _Contact:
+        """Of a Kafka that was away, reading is expected only from when it acknowledges ticks again.
+
+        Reader and writer are clients of their own, and find a Kafka that is back one after the other.
+        """
+        if event.since_acknowledged_ms > self._lease_ms:
+            self._unheard_at_ms = now_ms
+        read_at_ms = now_ms - event.since_last_read_ms
+        if self._unheard_at_ms is not None:
+            read_at_ms = max(read_at_ms, self._unheard_at_ms)
+        return _Contact(now_ms - event.since_acknowledged_ms, read_at_ms, event.is_deaf)
+
     def _trigger(self, now_ms: int, event: LeadingEvent, hold: HeldLease) -> ControllerTrigger:
         term = self.state.term
         match event:
-            case RoundObserved() if term not in {None, hold.term}:
-                return ControllerTrigger.HANDED_OVER if hold.is_handed_over else ControllerTrigger.LEASE_LOST
-            case RoundObserved(
-                since_acknowledged_ms=since_acknowledged_ms,
-                since_last_read_ms=since_last_read_ms,
-                since_last_round_ms=since_last_round_ms,
-            ) if self._is_cut_off(since_acknowledged_ms, since_last_read_ms):
-                # Also without the lease: a controller that cannot commit must not win a term that it has to give back.
-                return (
-                    ControllerTrigger.STALLED
-                    if term is not None and since_last_round_ms > self._lease_ms
-                    else ControllerTrigger.CUT_OFF
-                )
             case RoundObserved():
-                return ControllerTrigger.NO_LEASE if hold.term is None else ControllerTrigger.LEASE_HELD
+                return self._trigger_of_round(now_ms, event, hold)
             case LeaseChecked(confirmed=True):
                 return ControllerTrigger.LEASE_CONFIRMED
             case LeaseChecked():
@@ -213,8 +220,28 @@ class ControllerMachine:
             case _:
                 return event
 
-    def _is_cut_off(self, since_acknowledged_ms: int, since_last_read_ms: int) -> bool:
-        return since_acknowledged_ms > self._lease_ms or since_last_read_ms > _READ_GRACE_FACTOR * self._lease_ms
+    def _trigger_of_round(self, now_ms: int, event: RoundObserved, hold: HeldLease) -> ControllerTrigger:
+        term = self.state.term
+        if term not in {None, hold.term}:
+            return ControllerTrigger.HANDED_OVER if hold.is_handed_over else ControllerTrigger.LEASE_LOST
+        # Where Kafka acknowledges nobody's ticks, as until it has given up a dead broker, no other controller could
+        # commit either: stepping down would only add a take-over to the outage.
+        stood_still = event.stood_still_ms > self._lease_ms
+        is_unheard_like_all = event.since_acknowledged_ms > self._lease_ms and not (event.has_rival or stood_still)
+        leads_on = is_unheard_like_all and self.state.phase is ControllerPhase.LEADING
+        if not leads_on and self._is_cut_off(now_ms):
+            # Also without the lease: a controller that cannot commit must not win a term that it has to give back.
+            return ControllerTrigger.STALLED if term is not None and stood_still else ControllerTrigger.CUT_OFF
+        if event.is_deaf and event.has_standby and self.state.phase is ControllerPhase.LEADING:
+            return ControllerTrigger.DEAF
+        return ControllerTrigger.NO_LEASE if hold.term is None else ControllerTrigger.LEASE_HELD
+
+    def _is_cut_off(self, now_ms: int) -> bool:
+        contact = self._contact
+        return contact is None or (
+            now_ms - contact.acknowledged_at_ms > self._lease_ms
+            or now_ms - contact.read_at_ms > _READ_GRACE_FACTOR * self._lease_ms
+        )
 
     def _term_after(self, phase: ControllerPhase, event: LeadingEvent, hold: HeldLease) -> Term | None:
         if phase in {ControllerPhase.FOLLOWING, ControllerPhase.STEPPING_DOWN}:

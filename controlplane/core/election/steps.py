@@ -19,7 +19,7 @@ class ControllerPhase(Enum):
     READING_AHEAD = "reading ahead"
     """Reads the log before it fences. If it cannot read it, or its term is used, it fences no writer."""
     OPENING_WRITER = "opening writer"
-    """Fences every earlier writer."""
+    """Fences every earlier writer, and writes a barrier."""
     READING_LOG = "reading log"
     """Reads the log to its end. No other writer can append to it any more."""
     CATCHING_UP = "catching up"
@@ -50,6 +50,8 @@ class ControllerTrigger(Enum):
     CUT_OFF = "cut off from Kafka"
     STALLED = "stalled"
     """A leader has no acknowledgement of Kafka because its process or its machine was suspended."""
+    DEAF = "deaf to a partition"
+    """A leader does not read an input partition on, although records stand there, and another controller ticks."""
     TERM_UNUSED = "term unused"
     TERM_USED = "term used"
     NOTHING_TO_COMMIT = "nothing to commit"
@@ -84,9 +86,9 @@ class ControllerAction(Enum):
     READ_AHEAD = "read ahead"
     """Fold the log to its end, to which the former leader may still append; answer with ``LogRead``."""
     OPEN_WRITER = "open writer"
-    """Open a new transactional writer."""
+    """Open a new transactional writer, and write a barrier behind everything that was committed before."""
     READ_LOG = "read log"
-    """Fold the log to its end with a reader that starts now; answer with ``LogRead``."""
+    """Fold the log past the barrier with a reader that starts now; answer with ``LogRead``."""
     RAISE_FLOOR = "raise floor"
     """Pass the greatest term of the log to the election."""
     CATCH_UP = "catch up"
@@ -183,6 +185,7 @@ TRANSITIONS: Final[dict[tuple[ControllerPhase, ControllerTrigger], Transition]] 
     (_S.LEADING, _T.HANDED_OVER): _LOSE,
     (_S.LEADING, _T.CUT_OFF): _STEP_DOWN,
     (_S.LEADING, _T.STALLED): _STEP_DOWN,
+    (_S.LEADING, _T.DEAF): _HAND_OVER,
     (_S.LEADING, _T.NOTHING_TO_COMMIT): _LEAD_ON,
     (_S.LEADING, _T.COMMITTED): _LEAD_ON,
     (_S.LEADING, _T.RESIGNED): _HAND_OVER,

@@ -10,18 +10,26 @@ from dataclasses import replace
 from controlplane.core.bundles.apply import apply_bundle_event
 from controlplane.core.bundles.events import BundleEvent
 from controlplane.core.cluster.apply import apply_cluster_event
-from controlplane.core.cluster.events import ClusterCreated, ClusterEvent, TermOpened
+from controlplane.core.cluster.events import (
+    ClusterCreated,
+    ClusterEvent,
+    FeatureLevelRaised,
+    NodesForgotten,
+    TermOpened,
+)
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.intents.events import IntentEvent
 from controlplane.core.intents.image import apply_intent_event
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
-from controlplane.core.membership.apply import apply_membership_event
+from controlplane.core.membership.apply import apply_membership_event, date_members, forget_nodes
 from controlplane.core.membership.events import MembershipEvent
+from controlplane.core.membership.image import MembershipImage
 from controlplane.core.slots.apply import apply_slot_event, remember
 from controlplane.core.slots.events import MemoryEntry, SlotEvent
 from controlplane.core.slots.table import empty_table
+from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
 
 
@@ -34,12 +42,16 @@ def apply(state: State, event: Event) -> State:
     if isinstance(event, SlotEvent):
         return replace(state, slots=apply_slot_event(state.slots, event, state.cluster.policy))
     if isinstance(event, MembershipEvent):
-        return replace(state, membership=apply_membership_event(state.membership, event))
+        return replace(state, membership=_applied_to_membership(state, event))
     if isinstance(event, BundleEvent):
         return replace(state, bundles=apply_bundle_event(state.bundles, event))
     if isinstance(event, IntentEvent):
         return replace(state, intents=apply_intent_event(state.intents, event))
     return _apply_to_cluster(state, event)
+
+
+def _applied_to_membership(state: State, event: MembershipEvent) -> MembershipImage:
+    return apply_membership_event(state.membership, event, state.cluster, Seq(state.seq + 1))
 
 
 def _apply_to_cluster(state: State, event: ClusterEvent) -> State:
@@ -52,7 +64,12 @@ def _apply_to_cluster(state: State, event: ClusterEvent) -> State:
         state = replace(state, log_id=event.log_id, slots=slots)
     elif isinstance(event, TermOpened):
         state = replace(state, term=event.term, leader=event.controller_id)
-    state = replace(state, cluster=apply_cluster_event(state.cluster, event))
+    state = replace(state, cluster=apply_cluster_event(state.cluster, event, state.epoch))
+    if isinstance(event, FeatureLevelRaised) and state.cluster.has_several_brokers_rules:
+        # Older members are dated by this decision: no member is fenced for time before that its admission is not dated.
+        state = replace(state, membership=date_members(state.membership, Seq(state.seq + 1)))
+    if isinstance(event, NodesForgotten):
+        state = replace(state, membership=forget_nodes(state.membership, event))
     if isinstance(event, ClusterCreated) or state.cluster.policy.slot_policy == before.slot_policy:
         return state
     # A slot policy cannot interpret the memory of another one.

@@ -27,6 +27,7 @@ class CauseKind(Enum):
     SLOTS_ARRANGED = "slots_arranged"
     PLAN_CONTINUED = "plan_continued"
     FORMER_SILENCE_LIMIT_ENDED = "former_silence_limit_ended"
+    NODES_FORGOTTEN = "nodes_forgotten"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Decision:
         log_id: the log that it belongs to.
         controller_id: the leader that made it.
         feature_level: the least level that a reader has to support.
-        decided_at_ms: log time ("now" of the observations), not a clock.
+        decided_at_ms: log time, not a clock; see :mod:`controlplane.core.deciding.log_clock`.
         causes: why it was made, in the order in which the causes were taken up.
         events: what changes, in order.
         positions: next offset per input partition, keyed ``topic[partition]``: where the next leader continues.

@@ -3,9 +3,12 @@
 from dataclasses import replace
 from typing import assert_never
 
+from controlplane.core.cluster.events import NodesForgotten
+from controlplane.core.cluster.image import ClusterImage
 from controlplane.core.membership.events import (
     EvictionsFrozen,
     EvictionsResumed,
+    FencingCause,
     MembershipEvent,
     NodeAdmitted,
     NodeDraining,
@@ -17,20 +20,33 @@ from controlplane.core.membership.events import (
 from controlplane.core.membership.image import MembershipImage
 from controlplane.core.membership.node import Node, next_status
 from controlplane.core.membership.standing_orders import NO_ORDER
-from controlplane.core.values.identifiers import Incarnation, NodeId
+from controlplane.core.values.identifiers import Incarnation, NodeId, Seq
 from controlplane.errors import InvariantViolationError
 
 
-def apply_membership_event(membership: MembershipImage, event: MembershipEvent) -> MembershipImage:
+def apply_membership_event(
+    membership: MembershipImage, event: MembershipEvent, cluster: ClusterImage, seq: Seq
+) -> MembershipImage:
     """The image after one event.
+
+    Args:
+        membership: the image before it.
+        event: the event.
+        cluster: the feature level and the policy.
+        seq: seq of the event's decision.
 
     Raises:
         InvariantViolationError: the node's status has no transition for the event, or the incarnation is not current.
     """
     match event:
         case NodeAdmitted(node=node):
-            return _admit(membership, node)
-        case NodeDraining() | NodeUndrained() | NodeFenced() | NodeRemoved():
+            return _dated(_admit(membership, node, cluster.incarnation_floor), node.node_id, cluster, seq)
+        case NodeFenced(cause=FencingCause.SILENCE) if cluster.has_several_brokers_rules:
+            fenced = _change_status(membership, event)
+            return _with_fencing(fenced, event, cluster.policy.protection_window_ms)
+        case NodeRemoved():
+            return _dated(_change_status(membership, event), event.node_id, cluster, seq)
+        case NodeDraining() | NodeUndrained() | NodeFenced():
             return _change_status(membership, event)
         case NodeOrdered():
             return _order(membership, event)
@@ -42,8 +58,39 @@ def apply_membership_event(membership: MembershipImage, event: MembershipEvent) 
             assert_never(event)
 
 
-def _admit(membership: MembershipImage, node: Node) -> MembershipImage:
+def date_members(membership: MembershipImage, seq: Seq) -> MembershipImage:
+    """The image in which every node is dated by this decision, because none was dated before it."""
+    return replace(membership, dated_by=membership.dated_by.put([(node_id, seq) for node_id in membership.nodes]))
+
+
+def forget_nodes(membership: MembershipImage, event: NodesForgotten) -> MembershipImage:
+    """The image without nodes that are forgotten.
+
+    Raises:
+        InvariantViolationError: a node is not known, lives, has a standing order, or an incarnation above the floor.
+    """
+    for node_id in event.node_ids:
+        node = membership.nodes.get(node_id)
+        if node is None or node.lives or node_id in membership.orders or node.incarnation > event.incarnation_floor:
+            message = f"node {node_id!r} cannot be forgotten with floor {event.incarnation_floor}: {node}"
+            raise InvariantViolationError(message)
+    dated = [node_id for node_id in event.node_ids if node_id in membership.dated_by]
+    return replace(membership, nodes=membership.nodes.drop(event.node_ids), dated_by=membership.dated_by.drop(dated))
+
+
+def _dated(membership: MembershipImage, node_id: NodeId, cluster: ClusterImage, seq: Seq) -> MembershipImage:
+    if not cluster.has_several_brokers_rules:
+        return membership
+    return replace(membership, dated_by=membership.dated_by.put([(node_id, seq)]))
+
+
+def _admit(membership: MembershipImage, node: Node, floor: Incarnation) -> MembershipImage:
     known = membership.nodes.get(node.node_id)
+    if known is None and node.incarnation <= floor:
+        message = (
+            f"node {node.node_id!r}: incarnation {node.incarnation} is not above the floor {floor} of unknown nodes"
+        )
+        raise InvariantViolationError(message)
     if known is not None and node.incarnation < known.incarnation:
         message = f"node {node.node_id!r}: incarnation {node.incarnation} is older than {known.incarnation}"
         raise InvariantViolationError(message)
@@ -73,6 +120,14 @@ def _current(membership: MembershipImage, node_id: NodeId, incarnation: Incarnat
 
 def _with_node(membership: MembershipImage, node: Node) -> MembershipImage:
     return replace(membership, nodes=membership.nodes.put([(node.node_id, node)]))
+
+
+def _with_fencing(membership: MembershipImage, event: NodeFenced, window_ms: int) -> MembershipImage:
+    """The image in which this fencing counts, and those before the window no more."""
+    before = membership.fenced_lately
+    passed = [member for member, at_ms in before.items() if at_ms < event.at_ms - window_ms]
+    fenced_lately = before.drop(passed).put([((event.node_id, event.incarnation), event.at_ms)])
+    return replace(membership, fenced_lately=fenced_lately)
 
 
 def _order(membership: MembershipImage, event: NodeOrdered) -> MembershipImage:

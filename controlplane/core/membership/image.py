@@ -1,12 +1,16 @@
 """The image of the membership: nodes, standing orders, and whether evictions are frozen."""
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from controlplane.core.membership.node import Node
 from controlplane.core.membership.standing_orders import NO_ORDER, StandingOrder, as_ordered
+from controlplane.core.values.canonical import later
 from controlplane.core.values.entries import Entries
-from controlplane.core.values.identifiers import NodeId
+from controlplane.core.values.identifiers import Incarnation, NodeId, Seq
 from controlplane.core.values.image import Image
+
+Member: TypeAlias = tuple[NodeId, Incarnation]
 
 
 @dataclass(frozen=True)
@@ -14,14 +18,25 @@ class MembershipImage(Image):
     """The membership's part of the state.
 
     Attributes:
-        nodes: nodes by name, including those that left, because their incarnation is still needed.
+        nodes: nodes by name, including those that left, because their incarnation is still needed, until they are
+            forgotten.
         orders: standing orders by node name. A name need not have joined; empty orders are not kept.
         evictions_frozen: whether self-preservation keeps nodes from being fenced for silence.
+        fenced_lately: the log time at which a process was last fenced for silence, also if its node lives again. Those
+            within the protection window before the latest one are kept; none below feature level 3.
+        dated_by: the decision that admitted a node or, of one that left, removed it; none below feature level 3. Ticks
+            that name the decision say when this was, in every partition.
     """
 
     nodes: Entries[NodeId, Node] = field(default_factory=Entries)
     orders: Entries[NodeId, StandingOrder] = field(default_factory=Entries)
     evictions_frozen: bool = False
+    fenced_lately: Entries[Member, int] = field(default_factory=Entries, metadata=later(since_level=3))
+    dated_by: Entries[NodeId, Seq] = field(default_factory=Entries, metadata=later(since_level=3))
+
+    def date_of(self, node_id: NodeId) -> Seq:
+        """The decision by which a node is dated; 0 for one that is not, which a whole log does not have."""
+        return self.dated_by.get(node_id, Seq(0))
 
     def order(self, node_id: NodeId) -> StandingOrder:
         """The standing order for a node; :data:`NO_ORDER` without one."""

@@ -6,14 +6,15 @@ and its incarnation current is decided later. Wall-clock fields are for display 
 Heartbeats and ticks are named tuples because tens of thousands of them are built per second.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controlplane.core.bundles.reports import BundleStatus
-from controlplane.core.membership.node import NodeRole
-from controlplane.core.slots.reports import SlotSettings, SlotStatus
+from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, NodeRole
+from controlplane.core.slots.reports import SlotGroup, SlotSettings, SlotStatus
 from controlplane.core.values.addresses import Address
-from controlplane.core.values.identifiers import ControllerId, Epoch, Incarnation, NodeId
+from controlplane.core.values.canonical import later
+from controlplane.core.values.identifiers import ControllerId, Epoch, Incarnation, NodeId, ProcessId, Seq
 
 
 class Heartbeat(NamedTuple):
@@ -26,8 +27,10 @@ class Heartbeat(NamedTuple):
         table_epoch: epoch of the node's table in use; 0 before the first.
         role: the node's role.
         slot_settings: the slot settings that the node was started with; None if it does not report them.
-        slot_statuses: one per slot that it holds.
+        slot_statuses: one per slot that it holds, below feature level 3.
         bundle_statuses: one per bundle that it owns.
+        slot_groups: every slot that it holds, each in one group, from feature level 3 on.
+        process_id: the process, likewise; tells processes apart that have the same incarnation.
     """
 
     node_id: NodeId
@@ -38,13 +41,25 @@ class Heartbeat(NamedTuple):
     slot_settings: SlotSettings | None = None
     slot_statuses: tuple[SlotStatus, ...] = ()
     bundle_statuses: tuple[BundleStatus, ...] = ()
+    slot_groups: tuple[SlotGroup, ...] = ()
+    process_id: ProcessId = ""
 
 
 class Tick(NamedTuple):
-    """A controller's mark of time. Topic ``heartbeats``, one per partition; log time follows its append time."""
+    """A controller's mark of time. Topic ``heartbeats``, one per partition; log time follows its append time.
+
+    Attributes:
+        controller_id: the controller that sends it.
+        sent_at_ms: its wall clock at sending.
+        seq: seq of the last decision that it has read; 0 for none, and below feature level 3. It dates that decision in
+            every partition without a comparison of clocks.
+        table_epoch: epoch of the routing table after that decision; 0 likewise.
+    """
 
     controller_id: ControllerId
     sent_at_ms: int
+    seq: Seq = Seq(0)
+    table_epoch: Epoch = Epoch(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,7 @@ class NodeJoined:
         capacity: greatest number of replicas that it may hold; 0 means no limit.
         version: version of the node's software, for display.
         started_at_ms: the node's wall clock at process start.
+        process_id: as in a heartbeat.
     """
 
     node_id: NodeId
@@ -69,6 +85,7 @@ class NodeJoined:
     capacity: int
     version: str
     started_at_ms: int
+    process_id: ProcessId = field(default="", metadata=later(since_level=PROCESSES_FROM_LEVEL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +95,7 @@ class NodeLeaving:
     node_id: NodeId
     incarnation: Incarnation
     reason: str
+    process_id: ProcessId = field(default="", metadata=later(since_level=PROCESSES_FROM_LEVEL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +105,4 @@ class NodeLeft:
     node_id: NodeId
     incarnation: Incarnation
     reason: str
+    process_id: ProcessId = field(default="", metadata=later(since_level=PROCESSES_FROM_LEVEL))

@@ -9,11 +9,11 @@ node silent: without ticks no log time passes, and a late tick counts 200 ms at 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from controlplane.config import MAX_TICK_GAP_MS
 from controlplane.core.membership.inputs import Heartbeat, Tick
-from controlplane.core.values.identifiers import ControllerId, Incarnation, NodeId
+from controlplane.core.values.identifiers import ControllerId, Epoch, Incarnation, NodeId, Seq
 from controlplane.core.values.inputs import InputRecord
 
 SILENCE_MEMORY_MS: Final = 25_000
@@ -34,11 +34,15 @@ MARK_SPACING_MS: Final = 100
 
 
 class Heard(NamedTuple):
-    """The latest heartbeat of an incarnation in a partition, and the partition's clock at its append."""
+    """The latest heartbeat of an incarnation in a partition, and the partition's clock at its append.
+
+    ``seq`` is the greatest one that the ticks before it name.
+    """
 
     clock_ms: int
     append_time_ms: int
     heartbeat: Heartbeat
+    seq: Seq = Seq(0)
 
 
 class TickMark(NamedTuple):
@@ -47,6 +51,15 @@ class TickMark(NamedTuple):
     offset: int
     append_time_ms: int
     clock_ms: int
+
+
+class ReadTick(NamedTuple):
+    """A tick's offset, the partition's clock after it, and what its sender had read of the log: seq and table epoch."""
+
+    offset: int
+    clock_ms: int
+    seq: Seq
+    table_epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +74,8 @@ class PartitionView:
         unvalidated: heartbeats that are not validated yet.
         marks: recent marks, oldest first: those of the last :data:`WINDOW_MS` and one before.
         ticked: the clock at the last tick of each controller that ticks.
+        ticks: the ticks of the last :data:`WINDOW_MS` and one before, oldest first. From feature level 3 on they date
+            what marks date below it.
     """
 
     clock_ms: int = 0
@@ -69,6 +84,28 @@ class PartitionView:
     unvalidated: tuple[InputRecord, ...] = ()
     marks: tuple[TickMark, ...] = ()
     ticked: Mapping[ControllerId, int] = field(default_factory=dict)
+    ticks: tuple[ReadTick, ...] = ()
+
+    def since_seq_ms(self, seq: Seq) -> int:
+        """The log time since the first tick that names this decision or a later one; 0 before there is one.
+
+        Of ticks that were read, or are remembered: if that tick was before them, it counts from the first of them.
+        """
+        return self.clock_ms - next((tick.clock_ms for tick in self.ticks if tick.seq >= seq), self.clock_ms)
+
+    def since_epoch_ms(self, epoch: Epoch) -> int:
+        """The log time since the first tick that names this table epoch or a later one; 0 before there is one."""
+        return self.clock_ms - next((tick.clock_ms for tick in self.ticks if tick.table_epoch >= epoch), self.clock_ms)
+
+    def clock_before(self, offset: int) -> int:
+        """The clock after the last tick before an offset; that of the first tick that is remembered, if it is later."""
+        index = bisect_left(self.ticks, offset, key=lambda tick: tick.offset)
+        return self.ticks[max(index - 1, 0)].clock_ms if self.ticks else self.clock_ms
+
+    def seq_before(self, offset: int) -> Seq:
+        """The greatest seq that the remembered ticks before an offset name; 0 without one."""
+        index = bisect_left(self.ticks, offset, key=lambda tick: tick.offset)
+        return max((tick.seq for tick in self.ticks[:index]), default=Seq(0))
 
     def clock_at_offset(self, offset: int) -> int:
         """The clock at the first mark at or after an offset.
@@ -117,6 +154,8 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
     heard = dict(view.heard)
     heartbeats = []
     marks: list[TickMark] = []
+    ticks: list[ReadTick] = []
+    seq = max((tick.seq for tick in view.ticks), default=Seq(0))
     ticked = dict(view.ticked)
     for record in batch:
         payload = record.payload
@@ -124,12 +163,14 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         if isinstance(payload, Heartbeat):
             # Not the clock at the last tick: the node's silence would begin too early.
             heard_at_ms = clock_ms + _gap_ms(last_tick_ms, append_time_ms)
-            heard[payload.node_id, payload.incarnation] = Heard(heard_at_ms, append_time_ms, payload)
+            heard[payload.node_id, payload.incarnation] = Heard(heard_at_ms, append_time_ms, payload, seq)
             heartbeats.append(record)
         elif isinstance(payload, Tick):
             clock_ms += _gap_ms(last_tick_ms, append_time_ms)
             if last_tick_ms is None or append_time_ms // MARK_SPACING_MS != last_tick_ms // MARK_SPACING_MS:
                 marks.append(TickMark(record.coordinates.offset, append_time_ms, clock_ms))
+            ticks.append(ReadTick(record.coordinates.offset, clock_ms, payload.seq, payload.table_epoch))
+            seq = max(seq, payload.seq)
             last_tick_ms = append_time_ms
             ticked[payload.controller_id] = clock_ms
     return PartitionView(
@@ -139,10 +180,14 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         (*view.unvalidated, *heartbeats) if heartbeats else view.unvalidated,
         _recent((*view.marks, *marks), clock_ms) if marks else view.marks,
         {each: at_ms for each, at_ms in ticked.items() if clock_ms - at_ms < TICK_VALIDITY_MS},
+        _recent((*view.ticks, *ticks), clock_ms) if ticks else view.ticks,
     )
 
 
-def _recent(marks: tuple[TickMark, ...], clock_ms: int) -> tuple[TickMark, ...]:
-    """The marks of the window, and the last mark before it."""
-    first = bisect_right(marks, clock_ms - WINDOW_MS, key=lambda mark: mark.clock_ms) - 1
-    return marks[first:] if first > 0 else marks
+_Timed = TypeVar("_Timed", TickMark, ReadTick)
+
+
+def _recent(timed: tuple[_Timed, ...], clock_ms: int) -> tuple[_Timed, ...]:
+    """The marks or ticks of the window, and the last one before it."""
+    first = bisect_right(timed, clock_ms - WINDOW_MS, key=lambda each: each.clock_ms) - 1
+    return timed[first:] if first > 0 else timed

@@ -3,11 +3,13 @@
 ``docs/reference/states.md`` is generated from the table.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from controlplane.core.values.addresses import Address
-from controlplane.core.values.identifiers import Incarnation, NodeId
+from controlplane.core.values.canonical import later
+from controlplane.core.values.identifiers import Incarnation, NodeId, ProcessId
 from controlplane.errors import InvariantViolationError
 
 
@@ -54,6 +56,15 @@ TRANSITIONS: dict[tuple[NodeStatus | None, str], NodeStatus] = {
 """Transition table: (status, name of the event) to the next status. None is an unknown node, other pairs are errors."""
 
 
+PROCESSES_FROM_LEVEL: Final = 3
+"""The feature level from which records of a node name its process beside the incarnation."""
+
+
+def are_two_processes(one: ProcessId, other: ProcessId) -> bool:
+    """Whether two records of one incarnation are certainly of two processes; not if one of them names none."""
+    return "" not in (one, other) and one != other
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A node as an entry of the state.
@@ -69,9 +80,11 @@ class Node:
         capacity: greatest number of replicas that it may hold; 0 means no limit.
         version: version of its software.
         admitted_at_offset: next offset of ``heartbeats`` partition 0 at its admission; -1 if the leader had not read
-            the partition so far. The silence of a node that never sends a heartbeat counts from there.
+            the partition so far. Below feature level 3, the silence of a node that never sends a heartbeat counts from
+            there.
         changed_at_ms: log time of the last change of its status.
         leaving: whether the node itself asked for its drain. Only a drain that an operator asked for can be undone.
+        process_id: the process that was admitted; empty below :data:`PROCESSES_FROM_LEVEL`.
     """
 
     node_id: NodeId
@@ -86,6 +99,7 @@ class Node:
     admitted_at_offset: int
     changed_at_ms: int
     leaving: bool = False
+    process_id: ProcessId = field(default="", metadata=later(since_level=PROCESSES_FROM_LEVEL))
 
     @property
     def lives(self) -> bool:

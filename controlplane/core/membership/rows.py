@@ -1,9 +1,10 @@
 """The rows of the nodes in the routing table."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, assert_never, get_args
 
+from controlplane.core.cluster.events import NodesForgotten
 from controlplane.core.membership.events import (
     EvictionsFrozen,
     EvictionsResumed,
@@ -16,17 +17,20 @@ from controlplane.core.membership.events import (
     NodeUndrained,
 )
 from controlplane.core.membership.image import MembershipImage
-from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, NodeRole, NodeStatus, are_two_processes
 from controlplane.core.values.addresses import Address
-from controlplane.core.values.canonical import union_member
-from controlplane.core.values.identifiers import Incarnation, NodeId
+from controlplane.core.values.canonical import later, union_member
+from controlplane.core.values.identifiers import Incarnation, NodeId, ProcessId
 from controlplane.core.values.row_kind import RowKind
 
 
 @union_member
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node as readers of the table see it. Nodes that left have no row; fenced nodes keep theirs, to learn of it."""
+    """A node as readers of the table see it. Nodes that left have no row; fenced nodes keep theirs, to learn of it.
+
+    Nodes that were forgotten have none.
+    """
 
     node_id: NodeId
     incarnation: Incarnation
@@ -36,6 +40,11 @@ class NodeRow:
     zone: str
     weight: int
     version: str
+    process_id: ProcessId = field(default="", metadata=later(since_level=PROCESSES_FROM_LEVEL))
+
+    def is_of(self, incarnation: Incarnation, process_id: ProcessId) -> bool:
+        """Whether this is the row of this process of the node."""
+        return self.incarnation == incarnation and not are_two_processes(self.process_id, process_id)
 
 
 def node_row(membership: MembershipImage, node_id: NodeId) -> NodeRow | None:
@@ -53,16 +62,19 @@ def node_row(membership: MembershipImage, node_id: NodeId) -> NodeRow | None:
         node.zone,
         node.weight,
         node.version,
+        node.process_id,
     )
 
 
-def touched_nodes(event: MembershipEvent) -> Iterable[NodeId]:
+def touched_nodes(event: MembershipEvent | NodesForgotten) -> Iterable[NodeId]:
     """The nodes whose rows an event may change."""
     match event:
         case NodeAdmitted(node=node):
             return [node.node_id]
         case NodeDraining() | NodeUndrained() | NodeFenced() | NodeRemoved() | NodeOrdered():
             return [event.node_id]
+        case NodesForgotten(node_ids=node_ids):
+            return node_ids
         case EvictionsFrozen() | EvictionsResumed():
             return []
         case _:
@@ -72,10 +84,11 @@ def touched_nodes(event: MembershipEvent) -> Iterable[NodeId]:
 NODE_ROWS: Final = RowKind(
     name="node",
     record=NodeRow,
+    levels=(1, PROCESSES_FROM_LEVEL),
     image=MembershipImage,
     ids=lambda image: image.nodes,
     row=node_row,
-    events=get_args(MembershipEvent),
+    events=(*get_args(MembershipEvent), NodesForgotten),
     touched=touched_nodes,
     id_of=lambda row: row.node_id,
     id_in_key=str,

@@ -122,7 +122,8 @@ def _check_change(state: State, after: ClusterPolicy, heartbeats_offset: int) ->
                 f"{name} need feature level {level}, the log has {state.cluster.feature_level}: "
                 "raise it first, when every controller supports it"
             )
-    if heartbeats_offset == UNDATED_OFFSET and after.silence_limit_ms < before.silence_limit_ms:
+    undated = heartbeats_offset == UNDATED_OFFSET and not state.cluster.has_several_brokers_rules
+    if undated and after.silence_limit_ms < before.silence_limit_ms:
         raise ConfigurationError(
             "silence_limit_ms cannot be shortened while the leader reads no ticks of heartbeats partition 0, which "
             "count the time until everybody knows: ask again when controlplane_heartbeat_partitions_without_ticks is 0"

@@ -34,13 +34,30 @@ def parse_slots(text: str, slot_count: int) -> tuple[SlotId, ...]:
 
 def slot_ranges(slots: Iterable[SlotId], separator: str = " ") -> str:
     """Slot numbers in ascending order as ranges, for example ``0-3 7 9-10``."""
+    return separator.join(map(_range_text, _ranges(slots)))
+
+
+def leading_ranges(slots: Iterable[SlotId], most: int) -> str:
+    """The first ``most`` ranges of :func:`slot_ranges` and the number of the other slots: ``0-3 7 and 2 more``."""
+    ranges = _ranges(slots)
+    left_out = sum(last + 1 - first for first, last in ranges[most:])
+    return " ".join(map(_range_text, ranges[:most])) + (f" and {left_out} more" if left_out else "")
+
+
+def _ranges(slots: Iterable[SlotId]) -> list[list[int]]:
+    """The first and the last slot of each range, ascending."""
     ranges: list[list[int]] = []
     for slot in sorted(slots):
         if ranges and slot == ranges[-1][1] + 1:
             ranges[-1][1] = slot
         else:
             ranges.append([slot, slot])
-    return separator.join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+    return ranges
+
+
+def _range_text(bounds: list[int]) -> str:
+    first, last = bounds
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def named_slots(slots: Iterable[SlotId]) -> str:

@@ -258,7 +258,8 @@ class TableReplica:
         found = f"epoch {last.epoch}" if last else "nothing"
         message = (
             f"routing-table ends at {found}, but epoch {known.epoch} of log {known.log_id} was read before: "
-            "the topic was recreated or truncated; restart this reader only if that was intended"
+            "the brokers were restored from an older copy, or the topic was recreated or truncated; restart this "
+            "reader only if that was intended (docs/how-to/survive-silence-and-failures.md has the steps)"
         )
         raise LogContinuityError(message)
 

@@ -14,7 +14,7 @@ class TableRead:
 
     Attributes:
         last_known: the greatest incarnation known for the node's name, from the table or else from the records that
-            were sent under that name; 0 without one.
+            were sent under that name; at least the floor below which the controllers have forgotten nodes.
         wall_ms: the node's wall clock.
     """
 
@@ -24,10 +24,17 @@ class TableRead:
 
 @dataclass(frozen=True, slots=True)
 class TableChanged:
-    """A new table is in use. ``row`` is the node's own row or None, ``silence_limit_ms`` the limit of the cluster."""
+    """A new table is in use.
+
+    Attributes:
+        row: the node's own row; None without one.
+        silence_limit_ms: the silence limit of the cluster.
+        incarnation_floor: a node without a row is admitted with a greater incarnation only.
+    """
 
     row: NodeRow | None
     silence_limit_ms: int
+    incarnation_floor: Incarnation = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,17 @@
 
 The routing table determines the status of the node, and the session follows it. A node that is fenced by the table and
 still runs joins again with the same incarnation. A node whose name has a greater incarnation in the table is superseded
-and stops for good.
+and stops for good. So is one whose incarnation the table gives to another process: two processes that start at once, or
+whose clocks are wrong, can choose the same one.
+
+The controllers forget nodes that are gone for long, and refuse an unknown name unless its incarnation is above all that
+they have forgotten. The table tells this floor. A session without a row takes a greater incarnation before it asks
+again; it holds nothing then, so for the cluster it is a new process.
 
 Self-fencing: a node without contact to the log refuses requests before another node can own what it held. The leader
 counts silence from the append of a heartbeat, and a heartbeat is never appended before it was *sent*. So the node
-serves until (sending of the last acknowledged heartbeat + silence limit - margin). The silence limit is the cluster's,
+serves until (sending of the last acknowledged heartbeat + silence limit - margin). The margin grows with the limit,
+because the error of a clock does. The silence limit is the cluster's,
 and the table contains it: with a limit of its own a node could serve longer than the leader waits.
 
 A node starts or resumes serving only after a heartbeat was acknowledged and the table, read to its end after that,
@@ -41,7 +47,7 @@ from controlplane.core.session.messages import (
     TableConfirmed,
     TableRead,
 )
-from controlplane.core.values.identifiers import Incarnation
+from controlplane.core.values.identifiers import Incarnation, ProcessId
 from controlplane.core.values.machine import Output, Woke
 from controlplane.errors import ConfigurationError, InvariantViolationError
 
@@ -49,6 +55,18 @@ FOREVER_MS: Final = 1 << 62
 """A monotonic time that is never reached."""
 TABLE_GOOD_FOR_AT_LEAST_MS: Final = 1_500
 """Least time for which a reading of the table is valid: finding the end takes some tenths of a second."""
+
+
+LEAST_MARGIN_DIVISOR: Final = 9
+"""A node stops at least this part of the silence limit before the limit is over.
+
+By a clock that is a tenth slow, 8/9 of the limit takes 8/9 * 10/9 = 80/81 of it. The rest of an 81st covers brokers
+whose clocks, by which the leader counts, are up to 1.25 % fast.
+"""
+
+
+_AGAIN_DIVISOR: Final = 4
+"""A heartbeat is sent again after this part of the time for which an acknowledgement is valid."""
 
 
 class OnLogLoss(Enum):
@@ -69,7 +87,7 @@ class SessionSettings:
             acknowledgement is valid is less than two intervals.
         join_retry_ms: time after which a join or leaving record is repeated until the table shows its effect.
         self_fencing_margin_ms: how long before the cluster's silence limit a node without contact to the log refuses
-            requests; at most half of the limit is used.
+            requests. At least a ninth of the limit is used (:data:`LEAST_MARGIN_DIVISOR`), and at most half of it.
         on_log_loss: see :class:`OnLogLoss`.
     """
 
@@ -106,7 +124,8 @@ class SessionState(Enum):
     LEFT = "left"
     """Has left. Final."""
     SUPERSEDED = "superseded"
-    """Another process has joined under the same name with a greater incarnation; this one must stop. Final."""
+    """Another process has joined under the same name, with a greater incarnation or, at the same time, with an equal
+    one; this one must stop. Final."""
 
 
 class SessionTrigger(Enum):
@@ -169,20 +188,23 @@ class NodeSession:
             requested; None before the first.
     """
 
-    def __init__(self, settings: SessionSettings) -> None:
-        """Create a session that waits for the table."""
+    def __init__(self, settings: SessionSettings, process_id: ProcessId = "") -> None:
+        """Create a session of this process, which waits for the table."""
+        self._process_id = process_id
         self.state = SessionState.STARTING
         self.incarnation: Incarnation = 0
         self.last_acknowledged_ms: int | None = None
         self.table_known_at_ms: int | None = None
         self._settings = settings
         self._row: NodeRow | None = None
+        self._floor: Incarnation = 0
         self._good_for_ms = 0
         self._heartbeat_interval_ms = settings.heartbeat_interval_ms
         self._member_since_ms = 0
         self._lost_at_ms = 0
         self._ask_at_ms = 0
         self._heartbeat_at_ms = 0
+        self._sent_at_ms = 0
         self._drain_reason: str | None = None
 
     @property
@@ -224,8 +246,9 @@ class NodeSession:
             case TableRead(last_known=last_known, wall_ms=wall_ms):
                 self.incarnation = max(wall_ms, last_known + 1)
                 self._move(now_ms, SessionTrigger.TABLE_READ)
-            case TableChanged(row=row, silence_limit_ms=silence_limit_ms):
+            case TableChanged(row=row, silence_limit_ms=silence_limit_ms, incarnation_floor=floor):
                 self._row = row
+                self._floor = floor
                 self._keep_within(silence_limit_ms)
             case HeartbeatAcknowledged(sent_at_ms=sent_at_ms):
                 actions += self._acknowledged(now_ms, sent_at_ms)
@@ -263,7 +286,8 @@ class NodeSession:
 
     def _keep_within(self, silence_limit_ms: int) -> None:
         """Adapt the validity of an acknowledgement and the heartbeat interval to the cluster's silence limit."""
-        self._good_for_ms = silence_limit_ms - min(self._settings.self_fencing_margin_ms, silence_limit_ms // 2)
+        margin_ms = max(self._settings.self_fencing_margin_ms, -(-silence_limit_ms // LEAST_MARGIN_DIVISOR))
+        self._good_for_ms = silence_limit_ms - min(margin_ms, silence_limit_ms // 2)
         self._heartbeat_interval_ms = min(self._settings.heartbeat_interval_ms, self._good_for_ms // 2)
 
     def _acknowledged(self, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
@@ -302,7 +326,7 @@ class NodeSession:
         row = self._row
         if row is None or row.incarnation < self.incarnation:
             return SessionTrigger.FENCED
-        if row.incarnation > self.incarnation:
+        if not row.is_of(self.incarnation, self._process_id):
             return SessionTrigger.SUPERSEDED
         return {NodeStatus.ACTIVE: SessionTrigger.ADMITTED, NodeStatus.DRAINING: SessionTrigger.DRAINED}.get(
             row.status, SessionTrigger.FENCED
@@ -320,11 +344,14 @@ class NodeSession:
         if self._asks and now_ms >= self._ask_at_ms:
             self._ask_at_ms = now_ms + self._settings.join_retry_ms
             if self.state in _ASKING_STATES:
+                if self._row is None:
+                    self.incarnation = max(self.incarnation, self._floor + 1)
                 actions.append(SendJoin(self.incarnation))
             elif self._drain_reason is not None:
                 actions.append(SendLeaving(self.incarnation, self._drain_reason))
-        if self.state in _MEMBER_STATES and now_ms >= self._heartbeat_at_ms:
+        if self.state in _MEMBER_STATES and now_ms >= self._next_heartbeat_at_ms:
             self._heartbeat_at_ms = now_ms + self._heartbeat_interval_ms
+            self._sent_at_ms = now_ms
             actions.append(SendHeartbeat(self.incarnation, now_ms))
         return actions
 
@@ -335,12 +362,24 @@ class NodeSession:
             return self.state in _ASKING_STATES
         return self.state in _MEMBER_STATES and self._standing() is SessionTrigger.ADMITTED
 
+    @property
+    def _next_heartbeat_at_ms(self) -> int:
+        """When the next heartbeat is due: earlier if the last one is not acknowledged, until the log is lost.
+
+        The interval is at most half of the time for which an acknowledgement is valid, and what is not acknowledged
+        within a quarter of it is sent again. So both are sent while the former acknowledgement is valid.
+        """
+        is_acknowledged = self.last_acknowledged_ms is not None and self.last_acknowledged_ms >= self._sent_at_ms
+        if is_acknowledged or self.state is SessionState.LOST_LOG:
+            return self._heartbeat_at_ms
+        return min(self._heartbeat_at_ms, self._sent_at_ms + self._good_for_ms // _AGAIN_DIVISOR)
+
     def _next_wake_at_ms(self) -> int | None:
         wakes = []
         if self._asks:
             wakes.append(self._ask_at_ms)
         if self.state in _MEMBER_STATES:
-            wakes.append(self._heartbeat_at_ms)
+            wakes.append(self._next_heartbeat_at_ms)
         if self.state in (SessionState.ACTIVE, SessionState.DRAINING):
             wakes.append(self._deadline_ms())
         return min(wakes, default=None)

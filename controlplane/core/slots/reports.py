@@ -1,9 +1,15 @@
 """The reports of nodes about slots: status, settings and load."""
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
 
-from controlplane.core.values.identifiers import Epoch, SlotId
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 from controlplane.core.values.replica_status import ReplicaStatus
+
+GROUPS_FROM_LEVEL: Final = 3
+"""The feature level from which nodes report slots in groups: every controller can read them then."""
 
 
 class SlotStatus(NamedTuple):
@@ -22,6 +28,71 @@ class SlotStatus(NamedTuple):
     leads: bool
     status: ReplicaStatus
     last_sync_ms: int
+
+
+class SlotGroup(NamedTuple):
+    """Slots that their holder sees alike; a heartbeat has few groups, however many slots the node holds.
+
+    Attributes:
+        status: see :class:`ReplicaStatus`.
+        last_sync_ms: as in :class:`SlotStatus`, for the slots that the node follows; for others it has no meaning.
+        runs: the slots, ascending: alternately how many slots are left out and how many follow that are in the group,
+            from slot 0 on. The first number is 0 or more, all others are 1 or more.
+    """
+
+    status: ReplicaStatus
+    last_sync_ms: int
+    runs: tuple[int, ...]
+
+    @property
+    def slot_ids(self) -> Iterator[SlotId]:
+        """The slots, ascending."""
+        ends = accumulate(self.runs)
+        for begin, end in zip(ends, ends, strict=False):
+            yield from map(SlotId, range(begin, end))
+
+
+def grouped(held: Iterable[tuple[SlotId, ReplicaStatus, int]]) -> tuple[SlotGroup, ...]:
+    """The groups of held slots, each with status and time of its last sync, ascending by slot."""
+    runs: dict[tuple[ReplicaStatus, int], list[int]] = {}
+    ends: dict[tuple[ReplicaStatus, int], int] = {}
+    for slot_id, status, last_sync_ms in held:
+        key = (status, last_sync_ms)
+        end = ends.get(key, 0)
+        if key in runs and end == slot_id:
+            runs[key][-1] += 1
+        else:
+            runs.setdefault(key, []).extend((slot_id - end, 1))
+        ends[key] = slot_id + 1
+    return tuple(SlotGroup(*key, tuple(numbers)) for key, numbers in runs.items())
+
+
+def statuses_in(
+    groups: Iterable[SlotGroup], node_id: NodeId, table_epoch: Epoch, slots: Sequence[Slot]
+) -> tuple[SlotStatus, ...]:
+    """The statuses of a node's slots, ascending, by the rows of the table.
+
+    A row's leader epoch is the epoch in which its leader changed last. If the node's table is as new as that, the node
+    works under this leader epoch. Otherwise it works under an earlier one, which nothing needs: its status then has the
+    leader epoch 0, which no slot with a leader has.
+
+    Args:
+        groups: of the node's heartbeat. Slots beyond the table are left out.
+        node_id: the node.
+        table_epoch: the epoch of the table that the node used.
+        slots: the table as it is now, by slot id.
+    """
+    statuses = []
+    for group in groups:
+        for slot_id in group.slot_ids:
+            if slot_id >= len(slots):
+                break
+            slot = slots[slot_id]
+            leader_epoch = slot.leader_epoch if slot.leader_epoch <= table_epoch else 0
+            leads = leader_epoch > 0 and slot.leader == node_id
+            last_sync_ms = 0 if leads else group.last_sync_ms
+            statuses.append(SlotStatus(slot_id, leader_epoch, leads, group.status, last_sync_ms))
+    return tuple(sorted(statuses))
 
 
 class SlotReport(NamedTuple):

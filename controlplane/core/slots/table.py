@@ -57,11 +57,11 @@ def empty_table(slot_count: int) -> tuple[Slot, ...]:
 
 
 def without_nodes(slots: tuple[Slot, ...], gone: AbstractSet[NodeId]) -> tuple[Slot, ...]:
-    """The same rows without these nodes as leaders or followers."""
-    if not gone:
-        return slots
+    """The same rows without these nodes as leaders or followers. Rows that have none of them are not made anew."""
     return tuple(
-        replace(
+        slot
+        if gone.isdisjoint(slot.replicas)
+        else replace(
             slot,
             leader=None if slot.leader in gone else slot.leader,
             followers=tuple(node_id for node_id in slot.followers if node_id not in gone),

@@ -11,6 +11,7 @@ from controlplane.core.bundles.bundle import HASH_SPACE, Bundle
 from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated, TenantDeleted, TenantSet
 from controlplane.core.bundles.names import cluster_of, tenant_of
 from controlplane.core.bundles.tenants import namespaces_not_allowed, namespaces_of
+from controlplane.core.cluster.events import NodesForgotten
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State, wrong_digests
 from controlplane.core.membership.events import NodeAdmitted
@@ -88,6 +89,9 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
                 # Namespaces that the same decision creates may follow the deletion, and are not restricted.
                 left = namespaces_of(name, before.bundles.namespaces)
                 problems += [f"tenant {name!r} is deleted and has namespace {each!r}" for each in left]
+            case NodesForgotten(node_ids=node_ids):
+                still = sorted(frozenset(node_ids) & _named_nodes(after))
+                problems += [f"node {node_id!r} is forgotten, and the state still names it" for node_id in still]
             case NodeAdmitted(node=node):
                 known = before.membership.nodes.get(node.node_id)
                 if known is not None and node.incarnation < known.incarnation:
@@ -95,6 +99,20 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
             case _:
                 pass
     _raise(after, problems)
+
+
+def _named_nodes(state: State) -> frozenset[NodeId]:
+    """The nodes that a slot, a planned slot, a bundle or an order names."""
+    rows = [*state.slots.table, *state.slots.planned_rows]
+    return frozenset(
+        (
+            *state.membership.nodes,
+            *state.membership.orders,
+            *(node_id for slot in rows for node_id in slot.replicas),
+            *(order.node_id for orders in (state.slots.pins, state.slots.exclusions) for order in orders),
+            *(bundle.owner for bundle in state.bundles.by_id.values() if bundle.owner is not None),
+        )
+    )
 
 
 def slot_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:

@@ -19,6 +19,7 @@ SAMPLES: tuple[Sample, ...] = (
     *membership.HEARTBEATS,
     *bundles.LOAD_REPORTS,
     *membership.JOINS_AND_LEAVES,
+    *membership.LATER_JOINS_AND_LEAVES,
     *intents.INTENTS,
     *log.DECISIONS,
     *cluster.ROWS,

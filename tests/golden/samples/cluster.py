@@ -1,10 +1,16 @@
 """Samples of the subject ``cluster``: its events and the row of the table's settings."""
 
-from controlplane.core.cluster.events import ClusterCreated, FormerSilenceLimitEnded, PolicyChanged, TermOpened
+from controlplane.core.cluster.events import (
+    ClusterCreated,
+    FormerSilenceLimitEnded,
+    NodesForgotten,
+    PolicyChanged,
+    TermOpened,
+)
 from controlplane.core.cluster.policy import ClusterPolicy, FormerSilenceLimit, HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.values.identifiers import Term
-from tests.golden.samples.sample import Sample
+from tests.golden.samples.sample import STARTED_MS, Sample
 
 POLICY = ClusterPolicy(hash_function=HashFunction.MD5, protected_ratio=0.25)
 
@@ -17,5 +23,13 @@ POLICY_EVENTS = (
     PolicyChanged(ClusterPolicy(), None),
     FormerSilenceLimitEnded(2_500),
 )
+FORGETTING_EVENTS = (
+    PolicyChanged(ClusterPolicy(forget_nodes_after_ms=3_600_000), None),
+    NodesForgotten(("n7", "n8"), STARTED_MS),
+)
 
-ROWS = (Sample("plain", TableSettings(256, 2, HashFunction.CRC32C, 2_500)),)
+ROWS = (
+    Sample("plain", TableSettings(256, 2, HashFunction.CRC32C, 2_500)),
+    Sample("with the level", TableSettings(256, 2, HashFunction.CRC32C, 2_500, 3)),
+    Sample("with the floor", TableSettings(256, 2, HashFunction.CRC32C, 2_500, 3, STARTED_MS)),
+)

@@ -1,10 +1,12 @@
 """Input records that are refused, made from the samples, and the reason of each refusal."""
 
+import json
 from dataclasses import dataclass, replace
 
 from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import encode_decision
 from controlplane.codec.framing import default_framing
+from controlplane.codec.schema_store import SchemaVersion, default_store
 from controlplane.core.bundles.reports import LoadReport, ResourceUsage
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
 from controlplane.core.membership.node import NodeRole
@@ -75,4 +77,9 @@ def damaged() -> tuple[Damaged, ...]:
 
 
 def _encode(value: object) -> bytes:
-    return default_framing().encode(type(value).__name__, to_datum(value))
+    """The bytes of a value that uses no later field, in the first version of its schema and without any check."""
+    schema = default_store().by_version(SchemaVersion(type(value).__name__, 1))
+    assert schema is not None
+    names = {field["name"] for field in json.loads(schema.text)["fields"]}
+    datum = {name: item for name, item in to_datum(value).items() if name in names}
+    return default_framing().encode(schema.name, datum, schema.id.version)

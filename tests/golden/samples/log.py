@@ -10,6 +10,7 @@ from controlplane.core.values.identifiers import Epoch, Seq, Term
 from tests.golden.samples import bundles, cluster, intents, membership, slots
 from tests.golden.samples.sample import STARTED_MS, Sample
 
+_LATER_CAUSES = {CauseKind.NODES_FORGOTTEN}
 _EVERYTHING = Decision(
     seq=Seq(7),
     term=Term(3),
@@ -18,7 +19,7 @@ _EVERYTHING = Decision(
     controller_id="controller-1",
     feature_level=1,
     decided_at_ms=STARTED_MS + 5,
-    causes=tuple(Cause(kind, kind.value, "membership[0]@17") for kind in CauseKind),
+    causes=tuple(Cause(kind, kind.value, "membership[0]@17") for kind in CauseKind if kind not in _LATER_CAUSES),
     events=(
         *cluster.CREATION_EVENTS,
         *membership.NODE_EVENTS,
@@ -69,6 +70,14 @@ _TENANTS = replace(
     events=(TermOpened(Term(3), "controller-1", "1.0.0", 2, cluster.POLICY, cluster="eu"), *bundles.TENANT_EVENTS),
     certificate=None,
 )
+_PROCESSES = replace(_EVERYTHING, feature_level=3, events=(membership.ADMITTED_PROCESS,), certificate=None)
+_FORGETTING = replace(
+    _EVERYTHING,
+    feature_level=3,
+    causes=(Cause(CauseKind.NODES_FORGOTTEN, "0f3c9a", "2 gone for 86400000 ms of log time"),),
+    events=cluster.FORGETTING_EVENTS,
+    certificate=None,
+)
 POSITIONS_ONLY = Decision(
     seq=Seq(8),
     term=Term(3),
@@ -92,6 +101,8 @@ DECISIONS = (
     Sample("rights", _RIGHTS),
     Sample("levels", _LEVELS),
     Sample("tenants", _TENANTS),
+    Sample("processes", _PROCESSES),
+    Sample("forgetting", _FORGETTING),
     Sample("positions only", POSITIONS_ONLY),
 )
 

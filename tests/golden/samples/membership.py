@@ -16,8 +16,8 @@ from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeavi
 from controlplane.core.membership.node import Node, NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
 from controlplane.core.membership.standing_orders import StandingOrder
-from controlplane.core.slots.reports import SlotSettings, SlotStatus
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.slots.reports import SlotGroup, SlotSettings, SlotStatus
+from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.core.values.replica_status import ReplicaStatus
 from tests.golden.samples.sample import BUNDLE_ID, KV, STARTED_MS, Sample
 
@@ -36,16 +36,35 @@ _FULL_HEARTBEAT = Heartbeat(
     bundle_statuses=(BundleStatus(BUNDLE_ID, ReplicaStatus.HEALTHY),),
 )
 
+_GROUPED_HEARTBEAT = _FULL_HEARTBEAT._replace(
+    slot_statuses=(),
+    slot_groups=(
+        SlotGroup(ReplicaStatus.HEALTHY, STARTED_MS, (0, 1, 15, 2, 100, 30)),
+        SlotGroup(ReplicaStatus.MIGRATING, 0, (18, 1)),
+    ),
+)
+
 HEARTBEATS = (
     Sample("plain", Heartbeat("node-1", STARTED_MS, STARTED_MS + 1, Epoch(0), NodeRole.DATA)),
     Sample("full", _FULL_HEARTBEAT),
+    Sample("in groups", _GROUPED_HEARTBEAT._replace(process_id="5d1f0c7a")),
     Sample("plain", Tick("controller-1", STARTED_MS)),
+    Sample("naming what its sender has read", Tick("controller-1", STARTED_MS, Seq(70_000), Epoch(300))),
 )
 JOINS_AND_LEAVES = (
     Sample("full", NodeJoined("node-1", STARTED_MS, NodeRole.DATA, (KV,), "zone-a", 2, 100, "1.0.0", STARTED_MS)),
     Sample("plain", NodeJoined("node-2", 1, NodeRole.SESSION, (), "", 1, 0, "", 0)),
     Sample("plain", NodeLeaving("node-1", STARTED_MS, "SIGTERM")),
     Sample("plain", NodeLeft("node-1", STARTED_MS, "")),
+)
+
+LATER_JOINS_AND_LEAVES = (
+    Sample("of a process", NodeJoined("node-1", 7, NodeRole.DATA, (KV,), "", 1, 0, "1.0.0", STARTED_MS, "5d1f0c7a")),
+    Sample("of a process", NodeLeaving("node-1", 7, "SIGTERM", "5d1f0c7a")),
+    Sample("of a process", NodeLeft("node-1", 7, "", "5d1f0c7a")),
+)
+ADMITTED_PROCESS = NodeAdmitted(
+    Node("node-1", 7, NodeRole.DATA, NodeStatus.ACTIVE, (KV,), "", 1, 0, "1.0.0", 12, STARTED_MS, False, "5d1f0c7a")
 )
 
 NODE_EVENTS = (
@@ -82,6 +101,10 @@ ROWS = (
     Sample(
         "plain",
         NodeRow("node-1", STARTED_MS, NodeRole.DATA, NodeStatus.ACTIVE, (KV,), zone="a", weight=2, version="1.0.0"),
+    ),
+    Sample(
+        "of a process",
+        NodeRow("node-1", 7, NodeRole.DATA, NodeStatus.ACTIVE, (KV,), "a", 2, "1.0.0", process_id="5d1f0c7a"),
     ),
     Sample("fenced", NodeRow("node-2", 1, NodeRole.SESSION, NodeStatus.FENCED, (), zone="", weight=1, version="")),
 )

@@ -10,15 +10,15 @@ from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
-from controlplane.core.values.identifiers import ControllerId, Epoch, IntentId, Term, TopicPartition
+from controlplane.core.values.identifiers import ControllerId, Epoch, IntentId, Term
 from controlplane.core.verification.invariants import check
 from controlplane.errors import ControlPlaneError, InvariantViolationError
-from controlplane.testing import MemoryLogReader
+from controlplane.ports import RawRecord
 from controlplane.topic_reading.decision_stream import DecisionStream
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.world import World
 
-_LOG = TopicPartition(DECISIONS, 0)
+_ALL = 10_000
 _WHOLE_CHECK_EVERY = 8
 
 CONTINUES = "decisions continue each other without a gap in seq and epoch"
@@ -50,19 +50,22 @@ class LogWatch:
         self._world = world
         self._verdicts = verdicts
         self._stream = DecisionStream()
-        self._decisions = MemoryLogReader(world.cluster, world.broker)
-        self._decisions.assign({_LOG: 0})
         self._topic = world.cluster.topic(DECISIONS)
+        self._next_offset = 0
         self._leaders: dict[Term, ControllerId] = {}
         self._seen = 0
 
     def look(self) -> None:
-        """Check the decisions that were committed since the last call."""
-        if self._world.broker.partitions(self._topic)[0].last_stable_offset == self._seen:
+        """Check the decisions that were committed since the last call, those included that no reader can see yet."""
+        (partition,) = self._world.broker.partitions(self._topic)
+        decided = partition.decided_offset
+        if decided == self._seen:
             return
-        self._seen = self._world.broker.partitions(self._topic)[0].last_stable_offset
-        for record in self._decisions.poll(10_000, 0).records:
-            decision = self._stream.take(record)
+        self._seen = decided
+        found, self._next_offset = partition.read(self._next_offset, _ALL, decided)
+        for record in found:
+            raw = RawRecord(DECISIONS, 0, record.offset, record.append_time_ms, record.key, record.value)
+            decision = self._stream.take(raw)
             if decision is not None:
                 self._judge(decision, self._world.authors[record.offset])
 
@@ -93,8 +96,7 @@ class LogWatch:
     def begin_again(self) -> None:
         """The topic was recreated. Its decisions still have to continue the known ones."""
         self._stream = DecisionStream(self.state.log_id)
-        self._decisions.assign({_LOG: 0})
-        self._seen = 0
+        self._next_offset = self._seen = 0
 
     def check_whole(self) -> None:
         """Check everything that holds of a state."""

@@ -8,6 +8,7 @@ from controlplane.core.log.state import State
 from controlplane.core.routing.hashing import slot_of
 from controlplane.core.session.node_session import TABLE_GOOD_FOR_AT_LEAST_MS
 from controlplane.core.values.identifiers import NodeId
+from tests.simulation.invariants.table_readings import TableReadings
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.world import World
 
@@ -19,11 +20,12 @@ _SLOWEST_CLOCK: Final = 0.9
 class LossWatch:
     """Remembers since when the slots of some keys are no longer a node's."""
 
-    def __init__(self, world: World, verdicts: Verdicts, keys: Sequence[str]) -> None:
+    def __init__(self, world: World, verdicts: Verdicts, keys: Sequence[str], readings: TableReadings) -> None:
         """Begin without owners."""
         self._world = world
         self._verdicts = verdicts
         self._keys = keys
+        self._readings = readings
         self._longest_limit_ms = TABLE_GOOD_FOR_AT_LEAST_MS
         self._owners: dict[str, NodeId | None] = dict.fromkeys(keys)
         self._lost_at_ms: dict[tuple[str, NodeId], int] = {}
@@ -46,6 +48,6 @@ class LossWatch:
     def accepted(self, node_id: NodeId, key: str) -> None:
         """A node has accepted a write."""
         now_ms = self._world.scheduler.now_ms
-        since_ms = now_ms - self._lost_at_ms.get((key, node_id), now_ms)
+        since_ms = self._readings.known_for_ms(node_id, self._lost_at_ms.get((key, node_id), now_ms))
         holds = since_ms <= self._longest_limit_ms / _SLOWEST_CLOCK
         self._verdicts.judge(STOPS_IN_TIME, holds, f"{node_id} accepts {key}, which is not its own for {since_ms} ms")

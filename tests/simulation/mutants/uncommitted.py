@@ -1,14 +1,16 @@
 """A reader in read_uncommitted, as the default of Kafka's Java client is."""
 
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.ports import RawRecord
+from controlplane.ports import PartitionEnd, RawRecord
 from controlplane.testing import MemoryLogReader
 
 
 class UncommittedReader(MemoryLogReader):
     """Sees open and aborted transactions."""
 
-    def _read(self, place: TopicPartition, room: int, records: list[RawRecord], ended: set[TopicPartition]) -> None:
+    def _read(
+        self, place: TopicPartition, room: int, records: list[RawRecord], ended: dict[TopicPartition, PartitionEnd]
+    ) -> None:
         partition = self._partition_at(place)
         if partition is None:
             return
@@ -23,4 +25,4 @@ class UncommittedReader(MemoryLogReader):
         self._positions[place] = reached
         if reached == partition.end_offset and self._end_told_at.get(place) != reached:
             self._end_told_at[place] = reached
-            ended.add(place)
+            ended[place] = PartitionEnd(reached, reached)

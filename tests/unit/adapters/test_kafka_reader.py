@@ -51,6 +51,11 @@ class FakeBroker:
         self.now_s += timeout
         return None
 
+    def get_watermark_offsets(self, place: KafkaPosition, cached: bool) -> tuple[int, int]:
+        """The marks of the last fetch: there was none."""
+        assert cached
+        return -1001, -1001
+
     def list_topics(self, name: str, timeout: float) -> None:
         """No answer."""
         raise KafkaException(UNANSWERED)
@@ -234,7 +239,7 @@ def test_a_reader_that_cannot_read_on_serves_its_consumer_while_it_asks(
     """It takes no more records, so that serving loses none."""
     reader = new_reader()
     reader.assign({FIRST: 0})
-    gone = KafkaError(KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - as above
+    gone = KafkaError(KafkaError._LOG_TRUNCATION)  # noqa: SLF001 - as above
     broker.messages = [Message(NAME, 0, 0, error=gone)]
     with pytest.raises(LogContinuityError):
         reader.poll(1, 0)

@@ -112,7 +112,7 @@ def test_everybody_has_caught_up_only_when_everybody_says_so(killed: PublishedWo
 
     def beats(**epochs: int) -> dict[str, readers.LastHeartbeat]:
         return {
-            node_id: readers.LastHeartbeat(Heartbeat(node_id, 1, 0, Epoch(epoch), NodeRole.DATA), 0)
+            node_id: readers.LastHeartbeat(Heartbeat(node_id, 1, 0, Epoch(epoch), NodeRole.DATA), 0, 0)
             for node_id, epoch in epochs.items()
         }
 

@@ -75,5 +75,5 @@ def test_who_begins_a_new_cluster_is_told_every_key_of_the_old_one() -> None:
     properties = [name for name, value in vars(ClusterConfig).items() if isinstance(value, property)]
     keys = {getattr(cluster, name) for name in properties if name.endswith("_key")}
     keys |= {cluster.lock_key("DATA_CENTER", "LOCK_NAME")}
-    assert len(keys) == 5
+    assert len(keys) == 7
     assert [key for key in sorted(keys) if f"`{key.replace('{cluster}', '{CLUSTER}')}`" not in page] == []

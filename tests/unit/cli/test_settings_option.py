@@ -31,6 +31,7 @@ def test_every_setting_can_be_given_by_name() -> None:
         cool_down_ms=1_000,
         return_window_ms=0,
         intent_rights={"ops-*": "drain_node, undrain_node"},
+        forget_nodes_after_ms=60_000,
     )
     plain = to_canonical(wanted)
     assert isinstance(plain, dict)

@@ -5,6 +5,7 @@ import pytest
 from controlplane.bootstrap.access_roles import access_roles
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.acls_file import Grant, Operation, ResourceKind, grants_of, parse_roles
+from controlplane.codec.kafka_promises import INTERNAL_TOPICS
 from controlplane.config import DECISIONS, INTENTS, ROUTING_TABLE, ClusterConfig
 from controlplane.errors import ConfigurationError
 
@@ -47,8 +48,24 @@ def test_rights_are_about_topics_that_there_are() -> None:
     """A misspelt topic would be a right on nothing; each topic is written by somebody."""
     topics = {spec.name for spec in topic_specs()}
     named = {right.name for role in ROLES.values() for right in role.rights if right.kind is ResourceKind.TOPIC}
-    assert named == topics
+    assert named == topics.union(INTERNAL_TOPICS)
     assert [topic for topic in sorted(topics) if not writers_of(topic)] == []
+
+
+def test_topics_of_kafkas_own_may_only_be_looked_at() -> None:
+    """They are every cluster's: a client that writes to them decides which transactions of all are committed."""
+    rights = {
+        (role.name, right.full_name("demo"), right.operation)
+        for role in ROLES.values()
+        for right in role.rights
+        if right.name in INTERNAL_TOPICS
+    }
+    assert rights == {
+        (role, topic, operation)
+        for role in ("controller", "administrator")
+        for topic in ("__transaction_state", "__consumer_offsets")
+        for operation in (Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
+    }
 
 
 def test_a_right_for_each_topic_and_operation() -> None:

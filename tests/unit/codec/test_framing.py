@@ -8,7 +8,7 @@ from controlplane.codec.framing import Framing, default_framing, framing_with
 from controlplane.codec.schema_store import default_store
 from controlplane.errors import ConfigurationError, InvalidInputError
 
-TICK = {"controller_id": "c1", "sent_at_ms": 1}
+TICK = {"controller_id": "c1", "sent_at_ms": 1, "seq": 0, "table_epoch": 0}
 
 
 def _reason(framing: Framing, value: bytes) -> str:
@@ -20,13 +20,13 @@ def _reason(framing: Framing, value: bytes) -> str:
 def test_single_object_header_is_marker_and_little_endian_fingerprint() -> None:
     """Readers in other languages find the schema by these ten bytes, so they are fixed."""
     encoded = default_framing().encode("Tick", TICK)
-    assert encoded[:10].hex() == "c301" + "c486d1a2aa5d1822"
+    assert encoded[:10].hex() == "c301" + "8493f36ab67fdb06"
     assert default_framing().decode(encoded) == (default_store().current("Tick"), TICK)
 
 
 def test_confluent_framing_is_read_by_the_ids_that_were_named() -> None:
     """A producer with a registry writes an id instead of a fingerprint: the reader is told what it means."""
-    framing = framing_with({7: "Tick.v1", 1 << 31: "NodeLeft.v1"})
+    framing = framing_with({7: "Tick.v2", 1 << 31: "NodeLeft.v1"})
     encoded = default_framing().encode("Tick", TICK)
     assert framing.decode(b"\x00\x00\x00\x00\x07" + encoded[10:]) == (default_store().current("Tick"), TICK)
     assert framing.unframe(b"\x00\x80\x00\x00\x00")[0].name == "NodeLeft"

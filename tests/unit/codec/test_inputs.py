@@ -19,9 +19,9 @@ from controlplane.core.intents.intent import Intent
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.slots.reports import SlotLoad, SlotSettings, SlotStatus
+from controlplane.core.slots.reports import SlotGroup, SlotLoad, SlotSettings, SlotStatus
 from controlplane.core.values.addresses import Address
-from controlplane.core.values.identifiers import Coordinates, Epoch
+from controlplane.core.values.identifiers import Coordinates, Epoch, Seq
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import InvalidInputError
 from controlplane.ports import RawRecord
@@ -32,6 +32,7 @@ TOPIC_OF = {kind: topic for topic, kinds in TOPIC_TYPES.items() for kind in kind
 
 HEARTBEAT = Heartbeat("n1", 5, 1_000, Epoch(3), NodeRole.DATA)
 SLOT = SlotStatus(7, 2, True, ReplicaStatus.HEALTHY, 0)
+GROUP = SlotGroup(ReplicaStatus.HEALTHY, 0, (4, 1, 2, 3))
 BUNDLE = BundleStatus("kv/0x0_0x1", ReplicaStatus.MIGRATING)
 TICK = Tick("c1", 1_000)
 JOINED = NodeJoined("n1", 5, NodeRole.DATA, (Address("kv", "localhost", 4_000),), "z1", 1, 0, "1.0", 900)
@@ -141,6 +142,14 @@ IMPOSSIBLE: list[tuple[str, str, Any]] = [
         HEARTBEAT._replace(slot_settings=SlotSettings(7, 2, "crc32c"), slot_statuses=(SLOT,)),
     ),
     ("duplicate_slot_status", "slot 7", HEARTBEAT._replace(slot_statuses=(SLOT, SLOT))),
+    ("invalid_slot_runs", "even number", HEARTBEAT._replace(slot_groups=(GROUP._replace(runs=(1,)),))),
+    ("invalid_slot_runs", "even number", HEARTBEAT._replace(slot_groups=(GROUP._replace(runs=()),))),
+    ("invalid_slot_runs", "first 0 or more", HEARTBEAT._replace(slot_groups=(GROUP._replace(runs=(-1, 2)),))),
+    ("invalid_slot_runs", "others 1 or more", HEARTBEAT._replace(slot_groups=(GROUP._replace(runs=(1, 2, 0, 1)),))),
+    ("slot_out_of_range", "0 to 1048575", HEARTBEAT._replace(slot_groups=(GROUP._replace(runs=((1 << 20) - 1, 2)),))),
+    ("duplicate_slot_status", "slot 4", HEARTBEAT._replace(slot_groups=(GROUP, GROUP._replace(runs=(2, 3, 1, 1))))),
+    ("duplicate_slot_status", "slot 7", HEARTBEAT._replace(slot_statuses=(SLOT,), slot_groups=(GROUP,))),
+    ("negative", "last_sync_ms is -1", HEARTBEAT._replace(slot_groups=(GROUP._replace(last_sync_ms=-1),))),
     ("negative", "leader_epoch is -1", HEARTBEAT._replace(slot_statuses=(SLOT._replace(leader_epoch=-1),))),
     ("negative", "last_sync_ms is -1", HEARTBEAT._replace(slot_statuses=(SLOT._replace(last_sync_ms=-1),))),
     ("empty_bundle_id", "bundle_id", HEARTBEAT._replace(bundle_statuses=(BUNDLE._replace(bundle_id=""),))),
@@ -262,6 +271,17 @@ def test_a_record_without_value_is_refused() -> None:
     assert _refusal("heartbeats", None).reason == "missing_value"
 
 
+def test_records_with_the_senders_time_are_refused_whatever_they_hold() -> None:
+    """Log time is made of the gaps between ticks: a sender's clock must not have a part in it, nor date a join."""
+    for payload in VALID:
+        topic = TOPIC_OF[type(payload)]
+        raw = _raw(topic, encode_input(payload), _key(payload))
+        assert decode_input(topic, raw).payload == payload
+        with pytest.raises(InvalidInputError) as caught:
+            decode_input(topic, raw._replace(is_append_time=False))
+        assert caught.value.reason == "not_append_time"
+
+
 @pytest.mark.parametrize("payload", [LEFT, replace(LEFT, reason="r" * MAX_RECORD_BYTES)])
 def test_a_record_over_the_limit_is_refused(payload: NodeLeft) -> None:
     """One huge record must not slow down the intake: it is not even decoded; the longest that fits is accepted."""
@@ -287,9 +307,11 @@ def test_a_topic_that_is_no_input_is_a_mistake_of_the_caller() -> None:
 def test_confluent_framed_inputs_are_accepted(payload: InputPayload) -> None:
     """A node behind a schema registry takes part like every other."""
     ids = {name: number for number, name in enumerate(default_store().names())}
-    framing = framing_with({number: f"{name}.v1" for name, number in ids.items()})
     schema_id = ids[type(payload).__name__]
-    encoded = b"\x00" + schema_id.to_bytes(4, "big") + encode_input(payload)[SINGLE_OBJECT_HEADER_BYTES:]
+    value = encode_input(payload)
+    written_as = {schema_id: str(default_framing().unframe(value)[0].id)}
+    framing = framing_with({number: f"{name}.v1" for name, number in ids.items()} | written_as)
+    encoded = b"\x00" + schema_id.to_bytes(4, "big") + value[SINGLE_OBJECT_HEADER_BYTES:]
     topic = TOPIC_OF[type(payload)]
     raw = _raw(topic, encoded, _key(payload))
     assert decode_input(topic, raw, framing).payload == payload
@@ -320,3 +342,9 @@ def test_every_kind_of_input_has_its_topic_and_its_check(kind: type[InputPayload
     assert samples, f"add a {kind.__name__} to tests/golden/samples/"
     for payload in samples:
         check_payload(payload)
+
+
+def test_a_tick_that_names_nothing_is_written_as_older_releases_read_it() -> None:
+    """Below feature level 3 controllers of such a release may lead, and would refuse every tick."""
+    written = [encode_input(TICK), encode_input(TICK._replace(seq=Seq(7), table_epoch=Epoch(3)))]
+    assert [str(default_framing().unframe(value)[0].id) for value in written] == ["Tick.v1", "Tick.v2"]

@@ -258,4 +258,6 @@ class EndlessReader(MemoryLogReader):
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
         """What there is."""
         batch = super().poll(max_records, timeout_ms)
-        return PolledBatch(batch.records, frozenset(place for place in batch.ended if place.topic != DECISIONS))
+        return PolledBatch(
+            batch.records, {place: end for place, end in batch.ended.items() if place.topic != DECISIONS}
+        )

@@ -49,16 +49,26 @@ def test_one_that_stops_is_silent_as_soon_as_the_limit_is_passed(world: Publishe
     last = read_last_heartbeats(source_of(world.reader()), {"n1", "n2"}, LOOK_BACK_MS).last
     for silence_ms, silent in ((LIMIT_MS, {}), (LIMIT_MS + 1, {"n1": LIMIT_MS + 1})):
         now_ms = heard_at_ms + silence_ms
-        tail = HeartbeatTail(now_ms, {**last, "n2": replace(last["n2"], append_time_ms=now_ms)})
+        newest_ms = dict.fromkeys(range(3), now_ms)
+        tail = HeartbeatTail(newest_ms, {**last, "n2": replace(last["n2"], append_time_ms=now_ms)})
         assert dict(judged(world, now_ms, tail).silent_ms) == silent
+
+
+def test_silence_is_measured_within_the_partition_of_the_node(world: PublishedWorld) -> None:
+    """The broker of another partition may have a clock that is an hour ahead, or behind."""
+    tail = read_last_heartbeats(source_of(world.reader()), {"n1", "n2"}, LOOK_BACK_MS)
+    elsewhere = min(set(range(3)) - {last.partition for last in tail.last.values()})
+    for ahead_ms in (-3_600_000, 3_600_000):
+        shifted = HeartbeatTail({**tail.newest_ms, elsewhere: tail.newest_ms[elsewhere] + ahead_ms}, tail.last)
+        assert judged(world, world.now_ms, shifted).living == 2
 
 
 def test_a_member_without_a_heartbeat_is_dated_by_its_admission(world: PublishedWorld) -> None:
     """One that was admitted just now is no silent one; of an older one so much is known as was looked back."""
-    nothing = HeartbeatTail(world.now_ms, {})
+    nothing = HeartbeatTail({0: world.now_ms}, {})
     assert judged(world, world.now_ms, nothing).living == 2
     later_ms = world.now_ms + 10 * LOOK_BACK_MS
-    found = judged(world, later_ms, HeartbeatTail(later_ms, {}))
+    found = judged(world, later_ms, HeartbeatTail({0: later_ms}, {}))
     assert dict(found.silent_ms) == {"n1": LOOK_BACK_MS, "n2": LOOK_BACK_MS}
 
 

@@ -169,7 +169,7 @@ def test_log_that_stops_answering_ends_the_wait(read: Callable[[MemoryLogReader]
 
     class Deaf(MemoryLogReader):
         def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
-            return PolledBatch((), frozenset())
+            return PolledBatch((), {})
 
     with pytest.raises(LogUnavailableError, match=r"was not reached (within|in) \d+ ms"):
         read(Deaf(CLUSTER, world.broker))
@@ -186,7 +186,7 @@ def test_the_end_of_a_topic_that_never_rests_is_found() -> None:
             assert world.now_ms < too_late_ms, "still reading"
             batch = super().poll(max_records, timeout_ms)
             world.run(200, ("n1",))
-            return PolledBatch(batch.records, frozenset())
+            return PolledBatch(batch.records, {})
 
     tail = readers.read_last_heartbeats(source_of(Restless(CLUSTER, world.broker)), {"n1"}, 1_000)
     assert tail.last["n1"].heartbeat.node_id == "n1"

@@ -8,10 +8,13 @@ from contextlib import ExitStack
 import pytest
 
 from controlplane.adapters.system_threads import SystemThreads
+from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS
+from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.session.node_session import SessionSettings, SessionState
-from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.slots.reports import SlotLoad
+from controlplane.core.values.identifiers import SlotId, TopicPartition
 from controlplane.errors import SupersededError
 from controlplane.node import (
     Access,
@@ -22,7 +25,8 @@ from controlplane.node import (
     SlotLost,
 )
 from controlplane.node.description import NodeDescription
-from controlplane.ports import LogReader, PolledBatch
+from controlplane.node.load_thread import LoadReports
+from controlplane.ports import LogReader, PartitionEnd, PolledBatch
 from controlplane.testing import MemoryEventWriter
 from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
@@ -57,7 +61,7 @@ class LateEnds:
         """Wrap a reader."""
         self._reader = reader
         self._ends_at_s = 0.0
-        self._ended: frozenset[TopicPartition] = frozenset()
+        self._ended: dict[TopicPartition, PartitionEnd] = {}
 
     def __getattr__(self, name: str) -> object:
         """Everything else is the wrapped reader's."""
@@ -67,15 +71,15 @@ class LateEnds:
         """Fetch anew."""
         self._reader.assign(positions)
         self._ends_at_s = time.monotonic() + 0.3
-        self._ended = frozenset()
+        self._ended = {}
 
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
         """Keep the ends back for a while."""
         batch = self._reader.poll(max_records, timeout_ms)
         self._ended |= batch.ended
         if time.monotonic() < self._ends_at_s:
-            return PolledBatch(batch.records, frozenset())
-        ended, self._ended = self._ended, frozenset()
+            return PolledBatch(batch.records, {})
+        ended, self._ended = self._ended, {}
         return PolledBatch(batch.records, ended)
 
 
@@ -95,6 +99,9 @@ class Fleet:
     ) -> NodeAgent:
         """An agent that joins; it is stopped at the end without draining."""
         writer = MemoryEventWriter(self.world.cluster, self.world.broker, message_timeout_ms=800)
+        load_reports = None
+        if load_source is not None:
+            load_reports = LoadReports(load_source, self.world.event_writer(), interval_ms=50)
         agent = NodeAgent(
             writer=writer,
             reader=reader or self.world.reader(),
@@ -103,8 +110,7 @@ class Fleet:
             node=NodeDescription(node_id),
             cluster="test",
             callbacks=callbacks,
-            load_source=load_source,
-            load_interval_ms=50,
+            load_reports=load_reports,
             settings=SETTINGS,
         )
         if isinstance(callbacks, Recorder):
@@ -241,6 +247,50 @@ def test_a_slow_measurement_does_not_hold_heartbeats_up(fleet: Fleet) -> None:
     assert not fleet.world.records(LOAD_REPORTS)
     finish.set()
     poll_until(lambda: fleet.world.records(LOAD_REPORTS))
+
+
+def test_a_load_report_that_waits_for_a_dead_follower_holds_no_heartbeat_up(fleet: Fleet) -> None:
+    """The broker acknowledges no load report. The node stays a member that serves, and the next report arrives."""
+    broker, topic = fleet.world.broker, fleet.world.cluster.topic(LOAD_REPORTS)
+    measured = threading.Event()
+
+    def measure() -> NodeLoad:
+        measured.set()
+        return NodeLoad()
+
+    agent = fleet.start("n1", Recorder(), measure)
+    poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    broker.lose_follower(topic, 0)
+    measured.clear()
+    assert measured.wait(20)
+    reports_before = len(fleet.world.records(LOAD_REPORTS))
+    beats_before = len(fleet.world.records(HEARTBEATS))
+    ends_s = time.monotonic() + 2 * fleet.world.policy.silence_limit_ms / 1_000
+    while time.monotonic() < ends_s:
+        assert agent.ownership(3).access is Access.ACCEPT
+        time.sleep(0.01)
+    assert len(fleet.world.records(HEARTBEATS)) > beats_before
+    assert len(fleet.world.records(LOAD_REPORTS)) == reports_before
+    broker.drop_follower(topic, 0)
+    poll_until(lambda: len(fleet.world.records(LOAD_REPORTS)) > reports_before)
+
+
+def test_a_load_report_that_is_too_large_is_sent_without_what_does_not_fit(fleet: Fleet) -> None:
+    """An agent that ended here would leave its bundles to others, which would end next."""
+    bundles = tuple(
+        BundleLoad(f"tenant/namespace/{number:032}", 1.0, 1.0, 1.0, 1.0, 1, 1, 1, 1) for number in range(10)
+    )
+    slots = tuple(SlotLoad(SlotId(number), 1.0, 1.0, 1) for number in range(20_000))
+    loads = iter([NodeLoad(bundles=bundles, slots=slots), NodeLoad(bundles=1_000 * bundles)])
+    agent = fleet.start("n1", Recorder(), lambda: next(loads, NodeLoad(bundles=bundles)))
+    poll_until(lambda: len(fleet.world.records(LOAD_REPORTS)) >= 3)
+    reports = [decode_input(LOAD_REPORTS, record).payload for record in fleet.world.records(LOAD_REPORTS)[:3]]
+    assert [(len(each.bundles), len(each.slots)) for each in reports if isinstance(each, LoadReport)] == [
+        (10, 0),
+        (0, 0),
+        (10, 0),
+    ]
+    agent.check()
 
 
 def test_a_measurement_that_fails_ends_the_agent(fleet: Fleet) -> None:

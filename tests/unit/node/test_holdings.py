@@ -191,7 +191,8 @@ def test_statuses_say_what_is_held_and_how_far_it_is() -> None:
     setting.feed.slot(0, "n").slot(1, "a", "n").slot(2, "a").namespace("kv", ["n"])
     setting.commit()
     setting.book.mark_ready(1, None, synced_at_ms=55)
-    slots, bundles = setting.book.statuses(wall_ms=99)
+    report = setting.book.report(wall_ms=99)
+    slots, bundles = report.statuses, report.bundles
     assert [(slot.slot_id, slot.leads, slot.status, slot.last_sync_ms) for slot in slots] == [
         (0, True, ReplicaStatus.MIGRATING, 0),
         (1, False, ReplicaStatus.HEALTHY, 55),
@@ -208,7 +209,7 @@ def test_a_follower_that_gets_every_write_is_in_sync_whenever_it_beats() -> None
     setting.book.mark_ready(0, None)
     setting.book.mark_ready(2, None)
     for wall_ms in (99, 200_000):
-        slots, _ = setting.book.statuses(wall_ms)
+        slots = setting.book.report(wall_ms).statuses
         assert [slot.last_sync_ms for slot in slots] == [wall_ms, 0, 0], "in sync, never, and a slot leader"
 
 
@@ -267,5 +268,7 @@ def test_lost_and_gained_tell_the_whole_story(history: list[Mapping[str, object]
         for slot in changes.gained:
             assert setting.book.mark_ready(slot.slot_id, slot.epoch)
         unbroken = set(held)
-        ready = {slot.slot_id for slot in setting.book.statuses(wall_ms=1)[0] if slot.status is ReplicaStatus.HEALTHY}
+        ready = {
+            slot.slot_id for slot in setting.book.report(wall_ms=1).statuses if slot.status is ReplicaStatus.HEALTHY
+        }
         assert ready == held

@@ -104,7 +104,8 @@ def test_holder_is_told_of_which_slot_a_part_is() -> None:
             assert lost.led
         kept = {slot_id for slot_id in world.held(name) if slot_id < 8 and before[slot_id].leader == name}
         assert all(book.ownership(slot_id).access is Access.ACCEPT for slot_id in kept)
-        statuses = {status.slot_id: status.status for status in book.statuses(wall_ms=1)[0]}
+        groups = book.report(wall_ms=1).groups
+        statuses = {slot_id: group.status for group in groups for slot_id in group.slot_ids}
         assert all(statuses[slot_id] is ReplicaStatus.MIGRATING for slot_id in gained)
     moved = [slot for slot in world.state.slots.table if slot.leader != before[slot.slot_id % 8].leader]
     assert moved, "the case has to have a part that moves"

@@ -1,13 +1,14 @@
-"""Dead letters are written at least once, whatever the broker does, and never stand in a leader's way for good."""
+"""Dead letters are written at least once, whatever the broker does, and only some positions wait for them."""
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from controlplane.codec.outputs import decode_dead_letter
-from controlplane.config import DEAD_LETTERS, ClusterConfig
-from controlplane.core.values.identifiers import Coordinates
+from controlplane.config import DEAD_LETTERS, HEARTBEATS, INTENTS, MEMBERSHIP, ClusterConfig
+from controlplane.core.values.dead_letter import DeadLetter
+from controlplane.core.values.identifiers import Coordinates, TopicPartition
 from controlplane.core.values.inputs import Refusal
-from controlplane.errors import LogUnavailableError
+from controlplane.service import dead_letters
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
@@ -25,27 +26,33 @@ class Desk:
         self.broker = MemoryBroker(self.clock)
         self.broker.create_topic(self.cluster.topic(DEAD_LETTERS))
         self.events = MemoryEventWriter(self.cluster, self.broker, queue_limit=QUEUE_LIMIT)
-        self.letters = DeadLetterWriter(self.events, "c1", ControllerMetrics(CollectorRegistry()))
+        self.registry = CollectorRegistry()
+        self.letters = DeadLetterWriter(self.events, "c1", ControllerMetrics(self.registry))
 
-    def refuse(self, *offsets: int) -> None:
+    def refuse(self, *offsets: int, topic: str = HEARTBEATS, raw: bytes = b"raw") -> None:
         """Write letters about inputs at these offsets."""
         self.letters.write(
-            Refusal.of(Coordinates("heartbeats", 0, offset, 0), "test", "for the test", b"raw") for offset in offsets
+            Refusal.of(Coordinates(topic, 0, offset, 0), "test", "for the test", raw) for offset in offsets
         )
 
     def offsets(self) -> list[int]:
         """The inputs that the letters in the log are about."""
+        return [letter.offset for letter in self.written()]
+
+    def written(self) -> list[DeadLetter]:
+        """The letters in the log."""
         reader = MemoryLogReader(self.cluster, self.broker)
         reader.assign(reader.start_offsets(DEAD_LETTERS))
-        return [decode_dead_letter(record.value or b"").offset for record in reader.poll(1_000, 0).records]
+        return [decode_dead_letter(record.value or b"") for record in reader.poll(1_000, 0).records]
 
 
 def test_a_flush_leaves_every_letter_in_the_log() -> None:
-    """Only then may positions be committed that pass the refused inputs."""
+    """Kafka has acknowledged them all."""
     desk = Desk()
     desk.refuse(1, 2, 3)
     desk.letters.flush(1_000)
     assert desk.offsets() == [1, 2, 3]
+    assert desk.letters.unwritten == 0
 
 
 def test_letters_that_were_given_up_are_sent_again() -> None:
@@ -53,25 +60,12 @@ def test_letters_that_were_given_up_are_sent_again() -> None:
     desk = Desk()
     desk.broker.available = False
     desk.refuse(1, 2)
-    with pytest.raises(LogUnavailableError, match="2 dead letters"):
-        desk.letters.flush(1_000)
     desk.clock.advance(10_000)
-    with pytest.raises(LogUnavailableError, match="2 dead letters"):
-        desk.letters.flush(1_000)
+    desk.letters.flush(1_000)
+    assert desk.letters.unwritten == 2
     desk.broker.available = True
     desk.letters.flush(1_000)
     assert sorted(desk.offsets()) == [1, 2]
-
-
-def test_letters_that_were_given_up_long_ago_cost_the_next_commit_nothing() -> None:
-    """An outage that is over must not end a leadership."""
-    desk = Desk()
-    desk.broker.available = False
-    desk.refuse(1)
-    desk.clock.advance(10_000)
-    desk.broker.available = True
-    desk.letters.flush(1_000)
-    assert desk.offsets() == [1]
 
 
 def test_a_flood_of_letters_without_any_commit_does_not_fill_the_queue() -> None:
@@ -88,9 +82,63 @@ def test_a_full_queue_holds_letters_back_and_loses_none() -> None:
     desk = Desk()
     desk.broker.available = False
     desk.refuse(*range(2 * QUEUE_LIMIT))
-    with pytest.raises(LogUnavailableError, match=f"{2 * QUEUE_LIMIT} dead letters"):
+    desk.letters.flush(1_000)
+    assert desk.letters.unwritten == 2 * QUEUE_LIMIT
+    desk.broker.available = True
+    for _ in range(2):
         desk.letters.flush(1_000)
+    assert desk.offsets() == list(range(2 * QUEUE_LIMIT))
+
+
+def test_only_refused_membership_records_and_intents_hold_positions_back() -> None:
+    """Each by its first letter that is not written. Those that positions have passed already hold back nothing."""
+    desk = Desk()
+    desk.broker.available = False
+    desk.refuse(3, 2)
+    desk.refuse(9, 7, topic=INTENTS)
+    desk.refuse(5, topic=MEMBERSHIP)
+    intents, membership = TopicPartition(INTENTS, 0), TopicPartition(MEMBERSHIP, 0)
+    assert desk.letters.gates({}) == {intents: 7, membership: 5}
+    assert desk.letters.gates({"intents[0]": 8, "membership[0]": 6}) == {intents: 9}
     desk.broker.available = True
     desk.letters.flush(1_000)
-    assert desk.offsets() == list(range(2 * QUEUE_LIMIT))
+    assert desk.letters.gates({"intents[0]": 8, "membership[0]": 6}) == {}
+
+
+def test_an_input_that_is_refused_again_before_positions_pass_it_gets_one_letter() -> None:
+    """A decision that has to leave it out refuses it, and so does the next one that takes it up."""
+    desk = Desk()
+    desk.broker.available = False
+    desk.refuse(7, topic=INTENTS)
+    desk.refuse(7, topic=INTENTS)
+    desk.broker.available = True
     desk.letters.flush(1_000)
+    desk.refuse(7, topic=INTENTS)
+    desk.letters.flush(1_000)
+    assert desk.offsets() == [7]
+
+
+def test_beyond_a_bound_heartbeats_get_no_letter_and_intents_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer of garbage must not fill a leader's memory while the topic is away."""
+    monkeypatch.setattr(dead_letters, "_MOST_LETTERS", 3)
+    desk = Desk()
+    desk.broker.available = False
+    desk.refuse(*range(5))
+    desk.refuse(7, 8, topic=INTENTS)
+    assert desk.letters.unwritten == 5
+    assert desk.registry.get_sample_value("controlplane_dead_letters_dropped_total") == 2
+    desk.broker.available = True
+    desk.letters.flush(1_000)
+    assert desk.offsets() == [0, 1, 2, 7, 8]
+
+
+def test_beyond_a_bound_letters_are_written_without_the_bytes_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coordinates say where the input stands."""
+    monkeypatch.setattr(dead_letters, "_MOST_BYTES", 100)
+    desk = Desk()
+    desk.broker.available = False
+    desk.refuse(1, 2, topic=INTENTS, raw=bytes(200))
+    desk.broker.available = True
+    desk.letters.flush(1_000)
+    assert [len(letter.raw) for letter in desk.written()] == [200, 0]
+    assert [letter.raw_length_bytes for letter in desk.written()] == [200, 200]

@@ -40,7 +40,7 @@ class Standby:
             lambda: MemoryLogReader(CLUSTER, self.broker), self.clock, ControllerMetrics(CollectorRegistry())
         )
         self.state = State()
-        self.input_reader.start(self.state)
+        self.input_reader.start(self.state, {TopicPartition(HEARTBEATS, 0): self.clock.wall_ms()})
 
     def append(self, topic: str, payload: InputPayload) -> None:
         """One input, of the node or of a controller."""
@@ -115,9 +115,9 @@ def test_what_a_decision_takes_up_stays_pending_until_it_is_committed() -> None:
     observations = standby.input_reader.observations
     sealed = open_term(state, observations, Term(1), "c1", "1", Opening(new_log=("log", ClusterPolicy())))
     taken_up = replace(observations, pending=())
-    standby.input_reader.decided(DecideResult(sealed, (), taken_up))
+    standby.input_reader.decided(DecideResult(sealed, (), taken_up), {})
     assert standby.pending() == [0]
-    standby.input_reader.decided(DecideResult(None, (), taken_up))
+    standby.input_reader.decided(DecideResult(None, (), taken_up), {})
     assert standby.input_reader.observations is taken_up
 
 
@@ -180,3 +180,62 @@ def test_a_standby_keeps_the_newest_refusals_and_tells_how_many_it_dropped(monke
     assert [line["dropped"] for line in lines] == [1]
     refusals = standby.input_reader.take_refusals()
     assert [refusal.coordinates.offset for refusal in refusals] == list(range(20, 30))
+
+
+def begun_at(standby: Standby, times_ms: dict[int, int]) -> dict[int, int]:
+    """Where another reader begins in each partition of ``heartbeats``, by these times of the brokers."""
+    reader = InputReader(
+        lambda: MemoryLogReader(CLUSTER, standby.broker), standby.clock, ControllerMetrics(CollectorRegistry())
+    )
+    reader.start(State(), {TopicPartition(HEARTBEATS, number): time_ms for number, time_ms in times_ms.items()})
+    return {place.partition: at for place, at in reader.observed_from.items() if place.topic == HEARTBEATS}
+
+
+def tick_for(standby: Standby, seconds: int, partitions: int = 1) -> None:
+    """One tick a second in each partition."""
+    for _ in range(seconds):
+        for number in range(partitions):
+            standby.writer.send(OutgoingRecord(HEARTBEATS, b"c1", encode_input(Tick("c1", 0)), number))
+        standby.clock.advance(1_000)
+
+
+def test_where_to_begin_depends_on_the_brokers_time_alone() -> None:
+    """This machine is an hour ahead: by its own clock it would begin at the end, and hear of no silence before it."""
+    standby = Standby()
+    tick_for(standby, 20)
+    now_ms = standby.clock.wall_ms()
+    window_s = 3 * standby.state.cluster.silence_limit_ms // 1_000
+    standby.clock.step_wall(3_600_000)
+    assert 20 - window_s - 2 <= begun_at(standby, {0: now_ms})[0] <= 20 - window_s
+    standby.clock.step_wall(-7_200_000)
+    assert 20 - window_s - 2 <= begun_at(standby, {0: now_ms})[0] <= 20 - window_s
+
+
+def test_each_partition_begins_by_the_clock_of_its_own_broker() -> None:
+    """By the clock of the one that is behind, another would be read from its beginning; by the other, from its end."""
+    standby = Standby()
+    standby.broker.add_partitions(CLUSTER.topic(HEARTBEATS), 2)
+    tick_for(standby, 20, partitions=2)
+    now_ms = standby.clock.wall_ms()
+    begun = begun_at(standby, {0: now_ms, 1: now_ms - 5_000})
+    assert begun[0] - begun[1] == 5
+
+
+def test_a_partition_whose_broker_has_not_answered_begins_by_the_earliest_clock() -> None:
+    """Beginning too early costs reading; beginning too late hides a silence."""
+    standby = Standby()
+    standby.broker.add_partitions(CLUSTER.topic(HEARTBEATS), 3)
+    tick_for(standby, 20, partitions=3)
+    now_ms = standby.clock.wall_ms()
+    begun = begun_at(standby, {0: now_ms, 1: now_ms - 5_000})
+    assert begun[2] == begun[1]
+
+
+def test_looking_back_is_bounded_and_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A foreign writer, or a broker's clock that was set back, can put very many records into a window."""
+    monkeypatch.setattr(module, "_LOOK_BACK_RECORDS", 3)
+    standby = Standby()
+    tick_for(standby, 6)
+    with capture_logs() as logs:
+        assert begun_at(standby, {0: standby.clock.wall_ms()}) == {0: 3}
+    assert [each["left_out"] for each in logs if each["log_level"] == "warning"] == [3]

@@ -1,5 +1,6 @@
 """What a leader says of a slot policy that cannot make a table, and when it repairs the topic of its table."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from controlplane.core.log.state import State
 from controlplane.core.routing.repair import TableDamage
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
-from controlplane.core.values.identifiers import Term
+from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.core.values.inputs import Refusal
 from controlplane.ports import CommitOutcome
 from controlplane.service.leadership import Leadership
@@ -34,7 +35,7 @@ class FixedIntake:
     def __init__(self, observations: Observations) -> None:
         self.observations = observations
 
-    def decided(self, result: DecideResult) -> None:
+    def decided(self, result: DecideResult, gates: Mapping[TopicPartition, int]) -> None:
         """Keep what is left to be looked at."""
         self.observations = result.observations
 
@@ -70,7 +71,7 @@ def test_a_refusal_is_said_once_and_shown_and_changes_nothing() -> None:
     world = fleet.world
     slots = world.state.slots.table
     input_reader: Any = FixedIntake(world.observations)
-    letters: Any = SimpleNamespace(write=lambda refusals: None)
+    letters: Any = SimpleNamespace(write=lambda refusals: None, listen=lambda: None, gates=lambda positions: {})
     unused: Any = None
     registry = CollectorRegistry()
     leadership = Leadership(
@@ -110,6 +111,8 @@ def damaged_leadership(world: World) -> tuple[Leadership, FixedIntake]:
     world.observe()
     intake = FixedIntake(world.observations)
     unused: Any = SimpleNamespace(
+        listen=lambda: None,
+        gates=lambda positions: {},
         write=lambda refusals: None,
         flush=lambda timeout_ms: None,
         commit=lambda records: CommitOutcome.COMMITTED,

@@ -13,6 +13,7 @@ from controlplane.core.election.messages import ElectionEvent, GiveBackAsked, St
 from controlplane.core.values.machine import Woke
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.service.lease_keeper import LeaseKeeper
+from controlplane.service.lease_notes import LeaseNotes
 from controlplane.service.lease_profiles import OwnLease
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
@@ -88,6 +89,25 @@ class ScriptedProfile:
             raise error
 
 
+def keeper_of(profile: ScriptedProfile, metrics: ControllerMetrics) -> LeaseKeeper:
+    """A keeper by this script, with a store for its notes."""
+    notes = LeaseNotes(MemoryLeaseStore(MemoryLeaseServer(VirtualClock())), SystemClock(), "c1", lambda: 0)
+    return LeaseKeeper(
+        profile, SystemClock(), SystemThreads(), metrics=metrics, store_timeout_ms=400, rest_ms=0, notes=notes
+    )
+
+
+def test_a_leader_marks_how_far_its_log_reaches() -> None:
+    """The mark names a decision that is committed, under the term in which it was."""
+    with ObservedCluster() as world:
+        world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        last = world.decisions()[-1]
+        world.wait_until(lambda: world.leases.mark is not None and world.leases.mark.seq >= last.seq)
+        assert world.leases.mark == (last.log_id, last.term, world.decisions()[-1].seq)
+
+
 def test_what_changes_about_the_store_is_told_once() -> None:
     """Twice a second for hours it would hide everything else; how a store is silent differs each time."""
     silent, refused, otherwise = LeaseStoreUnavailableError, ConfigurationError(ROTATED), ConfigurationError("no")
@@ -96,7 +116,7 @@ def test_what_changes_about_the_store_is_told_once() -> None:
     registry = CollectorRegistry()
     profile = ScriptedProfile(script, registry)
     metrics = ControllerMetrics(registry)
-    keeper = LeaseKeeper(profile, SystemClock(), SystemThreads(), metrics=metrics, store_timeout_ms=400, rest_ms=0)
+    keeper = keeper_of(profile, metrics)
     with capture_logs() as logs:
         keeper.start()
         poll_until(lambda: not profile.script)

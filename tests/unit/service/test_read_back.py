@@ -4,14 +4,15 @@ from collections.abc import Mapping
 
 import pytest
 
+from controlplane.config import DECISIONS
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.errors import FencedError, LogContinuityError
-from controlplane.ports import LogReader, PolledBatch
+from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
 from controlplane.service.follower import LogFollower
 from controlplane.service.read_back import ReadBack
-from controlplane.testing import VirtualClock
+from controlplane.testing import MemoryTransactionalWriter, VirtualClock
 from controlplane.topic_reading.deadlines import STALL_LIMIT_MS
 from tests.helpers.snapshots import SnapshotWorld
 from tests.helpers.world import World
@@ -37,7 +38,7 @@ class DeafReader:
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
         """What the reader finds, or nothing."""
         if not self._left:
-            return PolledBatch((), frozenset())
+            return PolledBatch((), {})
         batch = self._reader.poll(min(max_records, self._left), timeout_ms)
         self._left -= len(batch.records)
         return batch
@@ -57,13 +58,20 @@ class Setup:
         self.heard = heard
         self.follower = LogFollower(self._reader, self.clock)
         self.follower.poll(0)
-        self.read_back = ReadBack(self.follower, self.clock)
+        self.barriers = 0
+        self.read_back = ReadBack(self.follower, self._write_barrier, self.clock)
 
     def look_for(self, milliseconds: int, led: State) -> None:
         """Look ten times a second."""
         for _ in range(0, milliseconds, 100):
             self.clock.advance(100)
-            self.read_back.look(led)
+            self.read_back.look(led, lambda: True)
+
+    def _write_barrier(self) -> Mapping[TopicPartition, int]:
+        self.barriers += 1
+        writer = MemoryTransactionalWriter(self.log.cluster, self.log.broker)
+        writer.open()
+        return writer.write_barrier([OutgoingRecord(DECISIONS, b"barrier", b"barrier", 0)])
 
     def _reader(self) -> LogReader:
         self.readers += 1
@@ -81,12 +89,38 @@ def test_a_reader_that_hears_nothing_is_replaced() -> None:
     assert setup.readers == 2
 
 
+def test_decisions_are_not_missed_while_kafka_acknowledges_nothing() -> None:
+    """Kafka is away: a new client would only wait for it, and a leader that gave up would not be replaced."""
+    setup = Setup(heard=2)
+    for _ in range(0, 3 * LOOKS_FOR_MS, 100):
+        setup.clock.advance(100)
+        setup.read_back.look(setup.history.state, lambda: False)
+    assert setup.readers == 1
+    setup.look_for(LOOKS_FOR_MS, setup.history.state)
+    assert setup.readers == 2
+
+
 def test_a_log_that_has_lost_what_was_committed_is_led_no_longer() -> None:
     """Whoever reads it anew finds its end before the leader's last decision."""
     setup = Setup(heard=2)
     committed = follow_on(setup.history)
     with pytest.raises(LogContinuityError, match="decisions were lost, or the topic was recreated"):
         setup.look_for(LOOKS_FOR_MS, committed)
+
+
+def test_decisions_whose_end_is_not_marked_are_waited_for() -> None:
+    """Kafka acknowledges the end of a transaction before its marker is in the topic: readers stop there meanwhile."""
+    setup = Setup(heard=1_000)
+    topic = setup.log.cluster.topic(DECISIONS)
+    setup.log.broker.hold_markers_back(topic, 0)
+    led = follow_on(setup.history)
+    setup.log.commit(setup.history.decisions[-1])
+    setup.look_for(4 * LOOKS_FOR_MS, led)
+    assert setup.follower.state.seq == led.seq - 1
+    assert setup.barriers == 0
+    setup.log.broker.write_markers(topic, 0)
+    setup.look_for(1_000, led)
+    assert setup.follower.state == led
 
 
 def test_a_later_term_ends_a_leadership_that_has_nothing_to_commit() -> None:

@@ -38,7 +38,7 @@ class Deaf:
 
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
         """Nothing."""
-        return PolledBatch((), frozenset())
+        return PolledBatch((), {})
 
 
 class Slow(Deaf):
@@ -54,7 +54,7 @@ class Endless(Deaf):
 
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
         """What there is."""
-        return PolledBatch(self._reader.poll(max_records, timeout_ms).records, frozenset())
+        return PolledBatch(self._reader.poll(max_records, timeout_ms).records, {})
 
 
 class Watched(PublishedWorld):
@@ -69,7 +69,7 @@ class Watched(PublishedWorld):
         self.endless_from = 1 << 30
         self.watch_clock = VirtualClock()
         self.watch = TableWatch(self._open, self.watch_clock, self.state.log_id)
-        self.watch.read_to_end()
+        self.watch.read_to_end({}, 5_000)
 
     def throw(self, key: bytes, value: bytes | None) -> None:
         """Somebody else writes into the topic."""
@@ -99,6 +99,17 @@ class Watched(PublishedWorld):
         return Deaf(reader) if self.readers > self.deaf_from else reader  # type: ignore[return-value]
 
 
+def test_an_epoch_whose_end_is_not_marked_is_no_damage() -> None:
+    """It is committed, and no reader is shown it yet: to write the table again would help none of them."""
+    world = Watched()
+    topic = CLUSTER.topic(ROUTING_TABLE)
+    world.broker.hold_markers_back(topic, 0)
+    world.admit("n1")
+    assert world.look_for(60_000) is None
+    world.broker.write_markers(topic, 0)
+    assert world.look_for(10_000) is None
+
+
 def test_own_epochs_are_no_damage() -> None:
     """Whatever the leader commits comes back as it was committed."""
     world = Watched()
@@ -115,7 +126,7 @@ def test_a_writer_that_never_pauses_neither_holds_a_leader_up_nor_hides_damage()
     world.throw(b"main/slot/3", b"garbage")
     world.endless_from = world.readers
     world.watch = TableWatch(world._open, world.watch_clock, world.state.log_id)  # noqa: SLF001 - its own
-    world.watch.read_to_end()
+    world.watch.read_to_end({}, 5_000)
     damage = world.look_for(1_000)
     assert damage is not None
     assert list(damage.keys) == ["main/slot/3"]

@@ -36,3 +36,25 @@ def test_a_partition_without_ticks_is_told_of_once(silent_since_s: int) -> None:
     told_at_s = max(silent_since_s - 1, 0) + 5
     assert [second for second, value in enumerate(gauge) if value] == list(range(told_at_s, 15))
     assert [(each["log_level"], each.get("partitions")) for each in logs] == [("error", [1]), ("info", None)]
+
+
+def test_clocks_that_differ_are_told_of_once() -> None:
+    """Two partitions whose leaders are on brokers half a minute apart, for some seconds; a pause is no difference."""
+    clock, registry = VirtualClock(), CollectorRegistry()
+    watch = TickWatch(clock, ControllerMetrics(registry))
+    observations = Observations()
+    gauge: list[float] = []
+    with capture_logs() as logs:
+        for second in range(12):
+            ahead_ms = 30_000 if 3 <= second < 6 else 400
+            places = [(0, 0), (1, ahead_ms)] if second < 9 else [(0, 0)]
+            records = [
+                InputRecord(Coordinates(HEARTBEATS, partition, second, second * 1_000 + ms), Tick("c1", 0), b"")
+                for partition, ms in places
+            ]
+            observations = observe(observations, records)
+            watch.look(observations)
+            clock.advance(1_000)
+            gauge.append(registry.get_sample_value("controlplane_broker_clock_spread_ms") or 0)
+    assert gauge == [400] * 3 + [30_000] * 3 + [400] * 3 + [0] * 3
+    assert [(each["log_level"], each["spread_ms"]) for each in logs] == [("warning", 30_000), ("info", 400)]

@@ -1,6 +1,7 @@
 """How long a reader waits: progress is forgiven much, standing still little."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from controlplane.errors import LogUnavailableError
 from controlplane.testing import VirtualClock
@@ -44,3 +45,16 @@ def test_standing_still_ends_sooner() -> None:
     clock.advance(100)
     with pytest.raises(LogUnavailableError, match="in 130 ms, the last progress was 100 ms ago"):
         deadline.check(progress=False)
+
+
+def test_a_long_wait_is_told_once() -> None:
+    """Where standing still is allowed for longer, an operator has to learn what is waited for."""
+    clock = VirtualClock()
+    deadline = ReadDeadline(clock, "the end", limit_ms=None, stall_limit_ms=15_000)
+    with capture_logs() as told:
+        for _ in range(14):
+            clock.advance(1_000)
+            deadline.check(progress=False)
+    assert [(entry["event"], entry["awaited"], entry["without_news_ms"]) for entry in told] == [
+        ("waiting for Kafka", "the end", 10_000)
+    ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError, LogUnavailableError
-from controlplane.ports import OutgoingRecord, PolledBatch, RawRecord
+from controlplane.ports import OutgoingRecord, PartitionEnd, PolledBatch, RawRecord
 from controlplane.testing import (
     MemoryBroker,
     MemoryEventWriter,
@@ -135,7 +135,7 @@ def test_the_end_of_a_topic_that_never_rests_is_found() -> None:
             batch = super().poll(max_records, timeout_ms)
             topic.append(0)
             assert self.polls < 20, "still reading"
-            return PolledBatch(batch.records, frozenset())
+            return PolledBatch(batch.records, {})
 
     topic = Topic(reader=Restless)
     topic.append(0, 3)
@@ -164,7 +164,7 @@ def test_news_of_partitions_that_are_read_hide_no_silence_of_another() -> None:
         def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
             topic.append(0)
             batch = super().poll(max_records, timeout_ms)
-            return PolledBatch(batch.records, batch.ended | {FIRST})
+            return PolledBatch(batch.records, {**batch.ended, FIRST: PartitionEnd(0, 0)})
 
     topic = Topic(reader=Retelling)
     topic.append(0)

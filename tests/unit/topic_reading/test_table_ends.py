@@ -7,7 +7,7 @@ import pytest
 from controlplane.config import ROUTING_TABLE
 from controlplane.errors import LogUnavailableError, PrerequisiteError
 from controlplane.testing import MemoryLogReader
-from controlplane.topic_reading.table_follower import TableFollower
+from controlplane.topic_reading.table_follower import Progress, TableFollower
 from tests.helpers.crowded import CrowdedReader
 from tests.helpers.followed_table import CLUSTER, TOPIC, FollowedTable, garbage
 
@@ -80,7 +80,7 @@ def test_a_topic_that_is_away_while_its_start_is_asked_for_ends_no_reader_that_h
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MemoryLogReader, "start_offsets", _refuse)
         setting.broker.create_topic(TOPIC)
-        assert setting.follower.step(0) == ((), False)
+        assert setting.follower.step(0) == Progress((), ended=False)
         with pytest.raises(LogUnavailableError, match="no topic"):
             setting.follower.step(0)
         with pytest.raises(PrerequisiteError, match="no topic"):

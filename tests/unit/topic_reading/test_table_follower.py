@@ -15,7 +15,7 @@ from controlplane.errors import LogContinuityError
 from controlplane.ports import OutgoingRecord, RawRecord
 from controlplane.testing import MemoryLogReader
 from controlplane.topic_reading.foreign_records import ForeignRecords
-from controlplane.topic_reading.table_follower import TableFollower, fold_record
+from controlplane.topic_reading.table_follower import Progress, TableFollower, fold_record
 from tests.helpers.followed_table import CLUSTER, TOPIC, FollowedTable, damaged, garbage
 
 NEWER = b"\xc3\x01" + b"12345678" + b"body"
@@ -39,7 +39,7 @@ def test_every_epoch_is_shown_in_order() -> None:
 def test_an_empty_topic_ends_without_a_table() -> None:
     """Before the first leader there is no table, and a node has to be able to join then."""
     progress = FollowedTable().follower.step(0)
-    assert progress == ((), True)
+    assert progress == Progress((), ended=True)
 
 
 def test_a_compacted_topic_ends_whole() -> None:
@@ -80,7 +80,7 @@ def test_a_reader_that_begins_again_reads_nothing_until_it_knows_where() -> None
     assigned: list[Mapping[TopicPartition, int]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "assign", assigned.append)
-        assert follower.step(0) == ((), False)
+        assert follower.step(0) == Progress((), ended=False)
     assert assigned == [{}]
 
 
@@ -94,7 +94,7 @@ def test_a_row_that_no_leader_wrote_changes_nothing() -> None:
     assert [table.epoch for table in progress.tables] == [1]
     assert progress.ended
     setting.feed.slot(1, "a").commit()
-    assert setting.follower.step(0) == ((), False)
+    assert setting.follower.step(0) == Progress((), ended=False)
     setting.steps(9)
     assert setting.follower.table is not None
     assert setting.follower.table.epoch == 1
@@ -250,7 +250,7 @@ def test_a_fresh_fetch_reports_its_end_again() -> None:
     assert setting.read().ended
     assert not setting.read().ended
     setting.follower.fetch_anew()
-    assert setting.follower.step(0) == ((), True)
+    assert setting.follower.step(0) == Progress((), ended=True)
 
 
 def test_a_broker_that_is_away_changes_nothing() -> None:
@@ -259,7 +259,7 @@ def test_a_broker_that_is_away_changes_nothing() -> None:
     setting.feed.node("a").slot(0, "a").commit()
     assert setting.epochs() == [1]
     setting.broker.available = False
-    assert setting.follower.step(0) == ((), False)
+    assert setting.follower.step(0) == Progress((), ended=False)
     setting.broker.available = True
     setting.feed.slot(1, "a").commit()
     assert setting.epochs() == [2]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from controlplane.core.log.log_mark import LogMark
 from controlplane.core.log.snapshots.body import body_of
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.values.identifiers import Seq
@@ -60,6 +61,11 @@ class SnapshotCatalog:
         for key in self._records:
             by_id.setdefault(key.decode(errors="replace").rpartition("/")[0], []).append(key)
         return [self._stored(name, sorted(by_id[name])) for name in sorted(by_id, reverse=True)]
+
+    def marks(self) -> list[LogMark]:
+        """The last decision of every snapshot of which a part can be read, whether or not the snapshot is whole."""
+        headers = [each.header for each in self.newest_first()]
+        return [LogMark(header.log_id, header.term, header.seq) for header in headers if header is not None]
 
     def _stored(self, name: str, keys: Sequence[bytes]) -> StoredSnapshot:
         records = [self._records[key] for key in keys]

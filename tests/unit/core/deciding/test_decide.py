@@ -2,6 +2,7 @@
 
 import pytest
 
+from controlplane.config import HEARTBEATS, MEMBERSHIP
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.decide import decide, follow_up
 from controlplane.core.deciding.observations import Observations, observe
@@ -9,11 +10,12 @@ from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.membership.events import FencingCause, NodeFenced
-from controlplane.core.membership.inputs import Heartbeat
-from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.membership.inputs import Heartbeat, NodeLeaving, NodeLeft
+from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, NodeRole, NodeStatus
 from controlplane.core.slots.table import by_node
-from controlplane.core.values.identifiers import TopicPartition
-from tests.helpers.world import World
+from controlplane.core.values.identifiers import Epoch, TopicPartition
+from controlplane.core.values.partitioning import partition_of
+from tests.helpers.world import PARTITIONS, World
 
 
 def causes(decision: object) -> list[CauseKind]:
@@ -125,6 +127,47 @@ def test_a_fenced_node_has_to_join_again() -> None:
     world.join("n3")
     world.run(3_000, ("n1", "n2", "n3"))
     assert world.state.membership.nodes["n3"].status is NodeStatus.ACTIVE
+
+
+def test_another_process_of_the_same_incarnation_is_refused() -> None:
+    """Two processes started at once on clocks that are behind: the one that was admitted stays."""
+    world = World()
+    world.join("n1", incarnation=5, process_id="first")
+    world.run(300)
+    world.join("n1", incarnation=5, process_id="second")
+    beat = Heartbeat("n1", 5, world.now_ms, Epoch(0), NodeRole.DATA, process_id="second")
+    world.append(HEARTBEATS, partition_of(b"n1", PARTITIONS), beat)
+    world.append(MEMBERSHIP, 0, NodeLeaving("n1", 5, "its end", "second"))
+    world.append(MEMBERSHIP, 0, NodeLeft("n1", 5, "its end", "second"))
+    world.join("n2")
+    world.run(300)
+    assert world.reasons() == ["another_process"] * 4
+    node = world.state.membership.nodes["n1"]
+    assert (node.status, node.process_id) == (NodeStatus.ACTIVE, "first")
+
+
+def test_a_process_that_was_fenced_joins_again_and_no_other_in_its_place() -> None:
+    """Both may still run, and the one that was admitted holds data."""
+    world = World()
+    world.join("n1", incarnation=5, process_id="first")
+    world.admit("n2", "n3")
+    world.run(4_000, ("n2", "n3"))
+    assert not world.state.membership.nodes["n1"].lives
+    world.join("n1", incarnation=5, process_id="second")
+    world.run(500, ("n2", "n3"))
+    assert world.reasons() == ["another_process"]
+    world.join("n1", incarnation=5, process_id="first")
+    world.run(500, ("n2", "n3"))
+    node = world.state.membership.nodes["n1"]
+    assert (node.lives, node.process_id) == (True, "first")
+
+
+def test_below_the_level_no_process_is_in_the_log() -> None:
+    """Readers of that level could not read the decision."""
+    world = World(first_feature_level=PROCESSES_FROM_LEVEL - 1)
+    world.join("n1", incarnation=5, process_id="first")
+    world.run(300)
+    assert world.state.membership.nodes["n1"].process_id == ""
 
 
 def test_an_older_incarnation_is_refused() -> None:

@@ -1,6 +1,7 @@
 """The controller's machine: the order of a take-over, what ends a leadership, and that nothing else can happen."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,7 @@ HELD = HeldLease(Term(4))
 HANDED_OVER = HeldLease(None, is_handed_over=True)
 LOOKED = RoundObserved(0, 0, 50)
 CUT_OFF = RoundObserved(LEASE_MS + 1, 0, 50)
+DEAF = RoundObserved(0, 0, 50, is_deaf=True)
 TAKE_OVER: tuple[LeadingEvent, ...] = (
     LOOKED,
     LeaseChecked(confirmed=True),
@@ -132,6 +134,17 @@ def _back_offs(actions: Iterable[LeadingAction]) -> list[BackOff]:
         (RoundObserved(0, 0, LEASE_MS + 1), HELD, ControllerPhase.LEADING, "lease held"),
         (RoundObserved(0, 3 * LEASE_MS, 50), HELD, ControllerPhase.LEADING, "lease held"),
         (RoundObserved(0, 3 * LEASE_MS + 1, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
+        (replace(CUT_OFF, has_rival=False), HELD, ControllerPhase.LEADING, "lease held"),
+        (replace(CUT_OFF, has_rival=False), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
+        (
+            RoundObserved(0, 3 * LEASE_MS + 1, 50, has_rival=False),
+            HELD,
+            ControllerPhase.STEPPING_DOWN,
+            "cut off from Kafka",
+        ),
+        (DEAF, HELD, ControllerPhase.LEADING, "lease held"),
+        (replace(DEAF, has_standby=True), HELD, ControllerPhase.STEPPING_DOWN, "deaf to a partition"),
+        (replace(DEAF, has_standby=True), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
         (LOOKED, NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
         (LOOKED, HeldLease(Term(5)), ControllerPhase.FOLLOWING, "lease lost"),
         (LOOKED, HANDED_OVER, ControllerPhase.FOLLOWING, "lease handed over"),
@@ -143,11 +156,26 @@ def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
 ) -> None:
     """Losing the lease, also to itself under another term, ends it; so does silence of Kafka for a whole lease.
 
+    A leader that does not read a partition on leaves it to a controller that ticks, if there is one.
+
     The reasons are told apart: an operator looks into another thing for each of them.
     """
     machine = _after(TAKE_OVER)
     machine.tell(observed, hold=hold)
     assert (machine.state.phase, machine.last_trigger.value) == (phase, reason)
+
+
+def test_a_leader_has_time_to_read_again_after_kafka_was_away() -> None:
+    """Its reader finds a Kafka that is back later than its writer does, and counts from then."""
+    machine = _after(TAKE_OVER)
+    away = RoundObserved(10 * LEASE_MS, 10 * LEASE_MS, 50, has_rival=False)
+    machine.tell(away, now_ms=0)
+    machine.tell(ControllerTrigger.NOTHING_TO_COMMIT, now_ms=0)
+    machine.tell(RoundObserved(0, 13 * LEASE_MS, 50), now_ms=3 * LEASE_MS)
+    assert machine.state.phase is ControllerPhase.LEADING
+    machine.tell(ControllerTrigger.NOTHING_TO_COMMIT, now_ms=3 * LEASE_MS)
+    machine.tell(RoundObserved(0, 13 * LEASE_MS + 1, 50), now_ms=3 * LEASE_MS + 1)
+    assert (machine.state.phase, machine.last_trigger) == (ControllerPhase.STEPPING_DOWN, ControllerTrigger.CUT_OFF)
 
 
 @pytest.mark.parametrize(("draw", "wait_ms"), [(0.0, 400), (0.5, 500)])
@@ -201,6 +229,7 @@ def test_a_leader_that_resigns_leaves_a_whole_lease_to_others() -> None:
         (RoundObserved(LEASE_MS + 1, 0, 50), -1),
         (RoundObserved(0, 3 * LEASE_MS - 100, 50), 100),
         (RoundObserved(0, 3 * LEASE_MS + 1, 50), -1),
+        (DEAF, -1),
     ],
 )
 def test_a_standby_is_fit_to_lead_for_as_long_as_its_last_look_vouches_for_it(

@@ -39,7 +39,10 @@ def _world_state() -> State:
     world.admit("n1", "n2")
     world.intent("i1", "create_namespace", namespace="kv")
     world.intent("i2", "set_tenant", tenant="acme", clusters="eu")
-    world.run(600, ("n1", "n2"))
+    world.ask("change_policy", forget_nodes_after_ms="30000")
+    world.run(35_000, ("n1",))
+    world.run(4_000)
+    world.ask("change_policy", silence_limit_ms="2000")
     return world.state
 
 

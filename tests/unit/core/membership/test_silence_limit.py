@@ -7,7 +7,7 @@ from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
 from controlplane.core.session.messages import HeartbeatAcknowledged, TableChanged, TableConfirmed, TableRead
-from controlplane.core.session.node_session import NodeSession, SessionSettings
+from controlplane.core.session.node_session import LEAST_MARGIN_DIVISOR, NodeSession, SessionSettings
 from tests.helpers.world import World
 
 LONG_MS, SHORT_MS = 10_000, 2_000
@@ -44,7 +44,7 @@ def test_node_that_knows_the_long_limit_only_is_fenced_after_it() -> None:
     session.on_event(0, HeartbeatAcknowledged(0))
     session.on_event(0, TableConfirmed(0))
     # The cut comes with the change at the latest: from the change on the agent's clock and the log's run alike.
-    assert fenced_after_ms(world, "n1") >= session.serve_until_ms == LONG_MS - 500
+    assert fenced_after_ms(world, "n1") >= session.serve_until_ms == LONG_MS - -(-LONG_MS // LEAST_MARGIN_DIVISOR)
 
 
 def test_short_limit_fences_once_the_long_one_is_over() -> None:
@@ -88,9 +88,9 @@ def test_longer_limit_fences_later_at_once() -> None:
     assert (world.state.cluster.silence_limit_ms, world.state.cluster.former_silence_limit) == (LONG_MS, None)
 
 
-def test_limit_is_not_shortened_while_the_time_since_then_cannot_be_counted() -> None:
+def test_below_level_3_limit_is_not_shortened_while_the_time_since_then_cannot_be_counted() -> None:
     """Partition 0 counts it; read on later, it would bring time from before the change."""
-    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LONG_MS))
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LONG_MS), first_feature_level=2)
     world.admit("n1", "n2", "n3")
     world.unread = {0}
     world.run(2_000, ("n1", "n2", "n3"))
@@ -133,3 +133,69 @@ def test_longest_limit_settles_too() -> None:
     world.ask("change_policy", silence_limit_ms="500")
     world.run(20_000 + SILENCE_MARGIN_MS + 300, ("n1", "n2", "n3"))
     assert world.state.cluster.silence_limit_ms == 500
+
+
+def heard(world: World, elapsed_ms: int, epochs: dict[str, int]) -> None:
+    """Let time pass; the nodes send heartbeats that carry these epochs."""
+    for _ in range(0, elapsed_ms, 500):
+        for node_id, epoch in epochs.items():
+            world.heartbeat(node_id, table_epoch=epoch)
+        world.run(500)
+
+
+def test_short_limit_fences_as_soon_as_every_member_knows_it() -> None:
+    """Each heartbeat says which table its sender uses: nothing has to be waited for."""
+    world = cut_off_world()
+    shows = world.state.epoch
+    heard(world, 500, dict.fromkeys(("n1", "n2", "n3"), shows))
+    assert world.state.cluster.silence_limit_ms == SHORT_MS
+
+
+def test_member_that_is_heard_and_reads_an_older_table_keeps_the_long_limit() -> None:
+    """A broker that lost the table's partition and does not know it shows the node the long limit."""
+    world = cut_off_world()
+    shows = world.state.epoch
+    heard(world, 2 * LONG_MS, {"n1": shows - 1, "n2": shows, "n3": shows})
+    assert world.state.cluster.silence_limit_ms == LONG_MS
+    heard(world, 500, dict.fromkeys(("n1", "n2", "n3"), shows))
+    assert world.state.cluster.silence_limit_ms == SHORT_MS
+
+
+def test_cut_off_member_delays_the_short_limit_by_the_long_one() -> None:
+    """It has stopped by then. Evictions are frozen, so it is still a member."""
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LONG_MS, protection_window_ms=60_000))
+    world.admit("n1", "n2", "n3")
+    heard(world, LONG_MS + 2_000, {"n1": world.state.epoch, "n2": world.state.epoch})
+    assert world.state.membership.nodes["n3"].status is NodeStatus.FENCED
+    world.ask("change_policy", silence_limit_ms=str(SHORT_MS))
+    shows = world.state.epoch
+    heard(world, LONG_MS, {"n2": shows})
+    assert world.state.membership.nodes["n1"].lives
+    assert world.state.cluster.silence_limit_ms == LONG_MS
+    heard(world, SILENCE_MARGIN_MS + 1_000, {"n2": shows})
+    assert world.state.membership.nodes["n1"].lives
+    assert world.state.cluster.silence_limit_ms == SHORT_MS
+
+
+def test_limit_that_falls_twice_waits_for_the_epoch_of_the_second_fall() -> None:
+    """A node that knows only the first one serves by that one."""
+    world = cut_off_world()
+    first = world.state.epoch
+    world.ask("change_policy", silence_limit_ms="1000")
+    second = world.state.epoch
+    world.ask("change_policy", protected_ratio="0.4")
+    heard(world, 1_000, dict.fromkeys(("n1", "n2", "n3"), first))
+    assert world.state.cluster.silence_limit_ms == LONG_MS
+    heard(world, 500, dict.fromkeys(("n1", "n2", "n3"), second))
+    assert world.state.cluster.silence_limit_ms == 1_000
+
+
+def test_short_limit_does_not_depend_on_the_first_partition() -> None:
+    """It may have no ticks; every member's epoch, and the ticks of its own partition, say what it knows."""
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LONG_MS))
+    world.admit("n1", "n2")
+    world.standing = {0}
+    world.run(2_000, ("n1", "n2"))
+    assert world.ask("change_policy", silence_limit_ms=str(SHORT_MS)).outcome is IntentOutcome.DONE
+    heard(world, 500, dict.fromkeys(("n1", "n2"), world.state.epoch))
+    assert world.state.cluster.silence_limit_ms == SHORT_MS

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.operations.slot_numbers import parse_slots, slot_ranges
+from controlplane.core.operations.slot_numbers import leading_ranges, parse_slots, slot_ranges
 from controlplane.errors import ConfigurationError
 
 
@@ -35,3 +35,18 @@ def test_all_means_every_slot() -> None:
     """And a slot that is named twice is meant once."""
     assert parse_slots("all", 3) == (0, 1, 2)
     assert parse_slots("2,1-2", 3) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("slots", "text"),
+    [
+        ((), ""),
+        ((1, 2), "1-2"),
+        ((1, 3, 4), "1 3-4"),
+        ((1, 3, 4, 7), "1 3-4 and 1 more"),
+        (range(0, 20, 2), "0 2 and 8 more"),
+    ],
+)
+def test_of_many_ranges_the_first_are_shown(slots: tuple[int, ...], text: str) -> None:
+    """And the others are counted by their slots, so that a line stays short however many slots there are."""
+    assert leading_ranges(slots, 2) == text

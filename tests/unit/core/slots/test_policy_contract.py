@@ -10,8 +10,8 @@ from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.slots.policies.minimal import MinimalPolicy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotBalance, SlotPolicy, SlotRequest
 from controlplane.core.slots.reports import SlotReport, SlotStatus
-from controlplane.core.slots.table import Slot
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.slots.table import Slot, without_nodes
+from controlplane.core.values.identifiers import Epoch, SlotId
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import ConfigurationError
 from controlplane.inspection.table_status import table_status
@@ -80,3 +80,11 @@ def test_a_check_of_the_table_that_fails_is_a_refusal() -> None:
     """The user's defect is named as his, not as ours."""
     with pytest.raises(ConfigurationError, match="slot policy 'least' failed to check the table: KeyError"):
         check_slot_policy({"least": Choosy()}, REQUEST.policy, REQUEST.slots)
+
+
+def test_rows_without_a_node_that_is_gone_are_not_made_anew() -> None:
+    """Of very many slots a death concerns a part, and each policy and check asks for the table without the dead."""
+    rows = (Slot(SlotId(0), "a", ("b",), Epoch(1)), Slot(SlotId(1), "b", ("c",), Epoch(1)))
+    left = without_nodes(rows, {"a"})
+    assert left == (Slot(SlotId(0), None, ("b",), Epoch(1)), rows[1])
+    assert left[1] is rows[1]

@@ -1,0 +1,154 @@
+"""What a real Kafka promises: its topics, Kafka's own ones and its brokers, judged by the topics file and by platform.
+
+Pure functions from what Kafka shows to sentences. A broken promise keeps controllers from running; advice does not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from controlplane.codec.platforms import Platform
+from controlplane.codec.topics_file import (
+    MIN_INSYNC_REPLICAS,
+    ActualTopic,
+    TopicSpec,
+    advice_not_followed,
+    broken_settings,
+)
+from controlplane.config import DECISIONS, topic_name
+
+TRANSACTION_STATE: Final = "__transaction_state"
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+INTERNAL_TOPICS: Final = (TRANSACTION_STATE, CONSUMER_OFFSETS)
+"""Kafka's own topics. It creates them when the first client needs them."""
+
+BROKER_SESSION: Final = "broker.session.timeout.ms"
+BROKER_HEARTBEAT: Final = "broker.heartbeat.interval.ms"
+REPLICA_LAG: Final = "replica.lag.time.max.ms"
+RECOMMENDED_MS: Final[Mapping[str, int]] = {BROKER_SESSION: 3_000, BROKER_HEARTBEAT: 500, REPLICA_LAG: 3_000}
+"""The greatest values that are recommended where there are several brokers."""
+
+_UNCLEAN: Final = "unclean.leader.election.enable"
+_COPIES: Final = 3
+_INSYNC: Final = 2
+_HEARTBEAT_INTERVAL_MS: Final = 1_000
+"""The default interval of the nodes' heartbeats."""
+_LATE_MS: Final = 1_000
+"""Time after the session within which leaders have moved and waiting writes are acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedKafka:
+    """What Kafka shows of itself.
+
+    Attributes:
+        brokers: the number of brokers.
+        topics: those that were asked for and exist, by full name.
+        hidden: why Kafka does not show a topic of :data:`INTERNAL_TOPICS` to this client, by full name.
+        broker_settings: the settings of one broker; empty if this client may not read them.
+    """
+
+    brokers: int
+    topics: Mapping[str, ActualTopic]
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    broker_settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class Judgement(NamedTuple):
+    """The result of a check, in sentences: promises that are broken, and differences that break none."""
+
+    broken: tuple[str, ...]
+    advice: tuple[str, ...]
+
+
+def judge(
+    cluster: str, specs: Sequence[TopicSpec], described: DescribedKafka, platform: Platform | None = None
+) -> Judgement:
+    """Compare what Kafka shows with the topics file, and its own topics and brokers with what the log relies on.
+
+    Args:
+        cluster: the cluster's name, the prefix of its topics.
+        specs: the topics that it should have; missing ones are left out.
+        described: what Kafka shows of them and of :data:`INTERNAL_TOPICS`.
+        platform: who runs this Kafka, if that is known.
+    """
+    broken: list[str] = []
+    advice: list[str] = []
+    where = "" if platform is None else f" {platform.where}"
+    for spec in specs:
+        actual = described.topics.get(topic_name(cluster, spec.name))
+        if actual is None:
+            continue
+        for setting, sentence in broken_settings(spec, actual):
+            broken.append(sentence if platform is None else f"{sentence} {platform.remedy(setting)}")
+        settable = spec if platform is None else spec.with_advice_on(platform.lets_set)
+        advice += advice_not_followed(settable, actual, described.brokers)
+    decisions = described.topics.get(topic_name(cluster, DECISIONS))
+    state = described.topics.get(TRANSACTION_STATE)
+    if state is not None:
+        copies = 1 if decisions is None else min(decisions.replication, _COPIES)
+        broken += [f"{each}{where}" for each in _weaknesses(state, copies, _WHY_STATE)]
+    offsets = described.topics.get(CONSUMER_OFFSETS)
+    if offsets is not None:
+        advice += _weaknesses(offsets, min(described.brokers, _COPIES), _WHY_OFFSETS)
+    advice += [f"topic {name} could not be checked: {why}" for name, why in sorted(described.hidden.items())]
+    advice += broker_advice(described, platform)
+    return Judgement(tuple(broken), tuple(advice))
+
+
+def broker_advice(described: DescribedKafka, platform: Platform | None) -> list[str]:
+    """One sentence for each setting of the brokers that makes the death of one of several brokers cost more."""
+    if described.brokers <= 1:
+        return []
+    fixed = {} if platform is None else platform.fixed_broker_ms
+    sentences = []
+    for name, recommended_ms in RECOMMENDED_MS.items():
+        value = described.broker_settings.get(name, "")
+        actual_ms = fixed.get(name) if name in fixed or not value.isdigit() else int(value)
+        if actual_ms is None or actual_ms <= recommended_ms:
+            continue
+        sentence = f"the brokers have {name} = {actual_ms}; at most {recommended_ms} is advised"
+        if name in fixed and platform is not None:
+            sentence += f", but {platform.title} does not let it be set lower"
+        if name == BROKER_SESSION:
+            sentence += (
+                ". Until the session of a dead broker ends, no write is acknowledged that it has a copy of. A silence "
+                f"limit of {bearing_silence_limit_ms(actual_ms)} ms keeps nodes from refusing requests meanwhile"
+            )
+        sentences.append(sentence)
+    if not described.broker_settings and BROKER_SESSION not in fixed:
+        sentences.append("the settings of the brokers could not be read: compare them with docs/reference/platforms.md")
+    return sentences
+
+
+def bearing_silence_limit_ms(session_ms: int) -> int:
+    """The least silence limit at which the death of one of several brokers makes no node refuse requests.
+
+    The last acknowledged heartbeat of a node was sent up to one interval before the death, the next one is acknowledged
+    when the broker's session has ended and leaders have moved, and a node stops a ninth of the limit, or 500 ms, early.
+    """
+    silent_ms = session_ms + _HEARTBEAT_INTERVAL_MS + _LATE_MS
+    least_ms = max(silent_ms + 500, -(-silent_ms * 9 // 8))
+    return -(-least_ms // 100) * 100
+
+
+_WHY_STATE: Final = (
+    "Kafka keeps there which transactions are committed: without it a decision that was acknowledged can be aborted."
+)
+_WHY_OFFSETS: Final = "No part of a control plane needs it; consumer groups of others do."
+
+
+def _weaknesses(actual: ActualTopic, copies: int, why: str) -> list[str]:
+    """What an internal topic lacks to be as safe as a topic with so many copies."""
+    sentences = []
+    if actual.replication < copies:
+        sentences.append(f"topic {actual.name} has {actual.replication} copies; it has to have {copies}. {why}")
+    needed = max(1, min(_INSYNC, actual.replication - 1))
+    insync = actual.settings.get(MIN_INSYNC_REPLICAS)
+    if insync is not None and (not insync.isdigit() or int(insync) < needed):
+        sentences.append(
+            f"topic {actual.name} has {MIN_INSYNC_REPLICAS} = {insync}; it has to be at least {needed}. {why}"
+        )
+    if actual.settings.get(_UNCLEAN, "false") != "false":
+        sentences.append(f"topic {actual.name} has {_UNCLEAN} = true; it has to be false. {why}")
+    return sentences

@@ -1,0 +1,87 @@
+"""Platforms that run Kafka, and what each of them fixes. More of them are in ``docs/reference/platforms.md``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+_USUAL_SESSION_MS: Final = 9_000
+"""Kafka's default of ``broker.session.timeout.ms``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """One way to run Kafka.
+
+    Attributes:
+        name: as commands take it.
+        title: as people call it.
+        topic_settings: the settings of topics that may be set; None for all.
+        fixed_broker_ms: settings of brokers that cannot be set lower than this, in ms.
+        where: how the settings of Kafka's own topics are changed, as a sentence.
+    """
+
+    name: str
+    title: str
+    topic_settings: frozenset[str] | None = None
+    fixed_broker_ms: Mapping[str, int] = field(default_factory=dict)
+    where: str = ""
+
+    def lets_set(self, setting: str) -> bool:
+        """Whether a setting of a topic may be set."""
+        return self.topic_settings is None or setting in self.topic_settings
+
+    def remedy(self, setting: str) -> str:
+        """What to do about a setting of a topic that breaks a promise, as a sentence."""
+        if self.lets_set(setting):
+            return "It can be set on the topic, with kafka-configs."
+        return f"{self.title} does not let {setting} be set: this promise cannot be kept there."
+
+
+_SERVERLESS_SETTINGS: Final = frozenset(
+    {
+        "cleanup.policy",
+        "compression.type",
+        "max.message.bytes",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.type",
+        "retention.bytes",
+        "retention.ms",
+    }
+)
+_EXPRESS_SETTINGS: Final = _SERVERLESS_SETTINGS - {"message.timestamp.difference.max.ms"} | {
+    "delete.retention.ms",
+    "max.compaction.lag.ms",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "min.compaction.lag.ms",
+}
+_NOT_OURS: Final = "The platform's operator sets it: ask for it, or use another platform."
+
+PLATFORMS: Final[Mapping[str, Platform]] = {
+    platform.name: platform
+    for platform in (
+        Platform("apache", "Apache Kafka", where="Set it with kafka-configs, and in the settings of the brokers."),
+        Platform("strimzi", "Strimzi", where="Set it in the configuration of the Kafka resource, and on the topic."),
+        Platform(
+            "msk",
+            "Amazon MSK",
+            fixed_broker_ms={"broker.session.timeout.ms": _USUAL_SESSION_MS, "replica.lag.time.max.ms": 10_000},
+            where="Set it in a custom MSK configuration: MSK's default allows unclean elections.",
+        ),
+        Platform(
+            "msk-express",
+            "Amazon MSK with Express brokers",
+            topic_settings=_EXPRESS_SETTINGS,
+            fixed_broker_ms={"broker.session.timeout.ms": _USUAL_SESSION_MS, "replica.lag.time.max.ms": 30_000},
+            where=_NOT_OURS,
+        ),
+        Platform(
+            "msk-serverless",
+            "Amazon MSK Serverless",
+            topic_settings=_SERVERLESS_SETTINGS,
+            fixed_broker_ms={"broker.session.timeout.ms": _USUAL_SESSION_MS, "replica.lag.time.max.ms": 30_000},
+            where=_NOT_OURS,
+        ),
+    )
+}
+"""The platforms that ``controlplane topics verify`` knows, by name."""

@@ -1,0 +1,134 @@
+"""What a server of Kafka reads at its start: its part in a cluster, its listeners, its settings file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from controlplane.embedded.server import HOST
+
+CLIENTS_LISTENER: Final = "BROKER"
+"""The listener that every broker has: for clients, and for the other brokers unless its seat says otherwise."""
+
+_SETTINGS: Final = """\
+
+# One machine has one copy; 4 partitions, because the usual 50 are slow to load at a start.
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=4
+
+# Topics exist because `controlplane topics apply` made them, with settings that hold our promises.
+auto.create.topics.enable=false
+group.initial.rebalance.delay.ms=0
+
+# After a crash the broker serves again once its former session has expired: 5 s instead of 13 s.
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
+
+# A dead leader's open transaction holds read_committed readers back until its time-out, looked for this often.
+transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
+
+# Small memory and few threads; the cleaner's buffer is 128 MB by default.
+log.cleaner.dedupe.buffer.size=16777216
+num.network.threads=2
+num.io.threads=4
+background.threads=4
+"""
+"""The settings of every server; ``infra/compose.yaml`` has the same for a container. A cluster's differ in some."""
+
+
+class Listener(NamedTuple):
+    """A listener of the broker.
+
+    Attributes:
+        name: in capitals, as Kafka names listeners.
+        port: the port on which it listens.
+        advertised_port: the port that clients of this listener are told to connect to, for example that of a proxy.
+        protocol: ``PLAINTEXT``, ``SASL_PLAINTEXT``, ``SSL`` or ``SASL_SSL``; its settings are the caller's.
+    """
+
+    name: str
+    port: int
+    advertised_port: int
+    protocol: str = "PLAINTEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One server's part in a cluster.
+
+    Attributes:
+        name: of the server in messages and of its log file, as in ``broker-2``.
+        node_id: the server's id, unique among brokers and controllers.
+        cluster_id: of the cluster; None for a new one with the storage's first use.
+        controllers: the port at which this server reaches each controller, by the controller's id.
+        controller_port: the port on which it listens as a controller; None for a broker only.
+        is_broker: whether it stores topics and serves clients.
+        brokers_listener: the listener of the others that it calls as a broker; it must have one of this name itself.
+    """
+
+    name: str
+    node_id: int
+    cluster_id: str | None
+    controllers: Mapping[int, int]
+    controller_port: int | None
+    is_broker: bool = True
+    brokers_listener: str = CLIENTS_LISTENER
+
+    @classmethod
+    def alone(cls, controller_port: int) -> "Seat":
+        """The seat of the only server of a cluster, which is broker and controller at once."""
+        return cls("kafka", 1, None, {1: controller_port}, controller_port)
+
+
+def settings_text(seat: Seat, listeners: Sequence[Listener], log_dir: Path, settings: Mapping[str, str]) -> str:
+    """The text of a server's settings file.
+
+    Args:
+        seat: the server's part in its cluster.
+        listeners: those of the broker; without effect on a server that is a controller only.
+        log_dir: the folder of its data.
+        settings: settings in addition to ours, or in place of one of ours.
+    """
+    doors = list(listeners) if seat.is_broker else []
+    if seat.controller_port is not None:
+        doors.insert(0, Listener("CONTROLLER", seat.controller_port, seat.controller_port))
+    addresses = {
+        "process.roles": ",".join(_roles(seat)),
+        "node.id": str(seat.node_id),
+        "controller.quorum.voters": ",".join(f"{each}@{HOST}:{port}" for each, port in seat.controllers.items()),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": ",".join(f"{door.name}://{HOST}:{door.port}" for door in doors),
+        "listener.security.protocol.map": ",".join(
+            ["CONTROLLER:PLAINTEXT", *(f"{door.name}:{door.protocol}" for door in doors if door.name != "CONTROLLER")]
+        ),
+        "log.dirs": str(log_dir),
+    }
+    if seat.is_broker:
+        addresses["advertised.listeners"] = ",".join(
+            f"{door.name}://{HOST}:{door.advertised_port}" for door in doors if door.name != "CONTROLLER"
+        )
+        addresses["inter.broker.listener.name"] = seat.brokers_listener
+    # The last line of a setting counts.
+    return "".join(
+        [
+            f"# Written at every start. This process is {' and '.join(_roles(seat))}.\n",
+            *_lines(addresses),
+            _SETTINGS,
+            *_lines(dict(sorted(settings.items()))),
+        ]
+    )
+
+
+def _roles(seat: Seat) -> list[str]:
+    return ["broker"] * seat.is_broker + ["controller"] * (seat.controller_port is not None)
+
+
+def _lines(settings: Mapping[str, str]) -> list[str]:
+    # In a properties file a backslash starts an escape.
+    return ["{}={}\n".format(name, value.replace("\\", "\\\\")) for name, value in settings.items()]

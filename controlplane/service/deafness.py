@@ -1,0 +1,121 @@
+"""Notices that a controller does not read an input partition any further, although records stand there.
+
+A controller that reads most of its inputs looks healthy, and yet it sees no death, no join or no intent in the
+partition that it does not read: its connection to one broker may be gone in one direction, or its client be confused.
+It compares how far it has read with offsets that it knows otherwise: those of its own ticks in ``heartbeats``, and for
+topics without ticks the ends that Kafka is asked for now and then.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Final
+
+import structlog
+
+from controlplane.core.log.inputs import DECIDED_TOPICS
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.positions import position_key
+from controlplane.errors import RetryableError
+from controlplane.ports import Clock, LogReader, Threads
+
+DEAF_AFTER_MS: Final = 10_000
+"""Time for which a record may stay unread. Clients recover from the failure of a broker in less."""
+_ASK_EVERY_MS: Final = 5_000
+
+_log = structlog.get_logger(__name__)
+
+
+class DeafnessWatch:
+    """Compares what was read with what is known to stand there, on the monotonic clock. Not thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Begin without knowledge of any partition."""
+        self._clock = clock
+        self._awaited: dict[TopicPartition, tuple[int, int]] = {}
+        self._told: frozenset[TopicPartition] = frozenset()
+
+    def begin_again(self) -> None:
+        """Give every partition the whole time again, as for a controller that has just begun to lead."""
+        self._awaited = {}
+
+    def look(self, read_to: Mapping[TopicPartition, int], written: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+        """The partitions that have not been read on for too long; changes are logged.
+
+        Args:
+            read_to: for each partition that is read the offset before which everything was read.
+            written: for partitions the offset before which records are known to stand.
+        """
+        now_ms = self._clock.monotonic_ms()
+        awaited: dict[TopicPartition, tuple[int, int]] = {}
+        for place, offset in read_to.items():
+            end, since_ms = self._awaited.get(place, (0, 0))
+            if offset < end:
+                awaited[place] = end, since_ms
+            elif offset < written.get(place, 0):
+                awaited[place] = written[place], now_ms
+        self._awaited = awaited
+        deaf = {place for place, (_, since_ms) in awaited.items() if now_ms - since_ms >= DEAF_AFTER_MS}
+        self._tell(frozenset(deaf))
+        return deaf
+
+    def _tell(self, deaf: frozenset[TopicPartition]) -> None:
+        if deaf == self._told:
+            return
+        self._told = deaf
+        if deaf:
+            _log.error("partitions are not read on, although records stand there", partitions=_named(deaf))
+        else:
+            _log.info("every partition is read on again")
+
+
+class InputEnds:
+    """A thread that asks Kafka now and then where the topics without ticks end; their readers do not wait for it."""
+
+    def __init__(self, open_reader: Callable[[], LogReader], threads: Threads) -> None:
+        """Set up the thread."""
+        self._open_reader = open_reader
+        self._stop = threads.signal()
+        self._ends: Mapping[TopicPartition, int] = {}
+        self._failure: BaseException | None = None
+        self._thread = threads.thread(self._run, "input-ends")
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def last(self) -> Mapping[TopicPartition, int]:
+        """The ends in Kafka's last answer; partitions without a leader are missing.
+
+        Raises:
+            BaseException: the exception that ended the thread, if any.
+        """
+        if self._failure is not None:
+            raise self._failure
+        return self._ends
+
+    def _run(self) -> None:
+        try:
+            with closing(self._open_reader()) as reader:
+                while not self._stop.wait(_ASK_EVERY_MS / 1_000):
+                    self._ask(reader)
+        except BaseException as failure:  # noqa: BLE001 - handed to the controller's thread, which raises it
+            self._failure = failure
+
+    def _ask(self, reader: LogReader) -> None:
+        ends: dict[TopicPartition, int] = {}
+        for topic in DECIDED_TOPICS:
+            try:
+                ends |= reader.end_offsets(topic, only_answering=True)
+            except RetryableError as error:
+                _log.debug("Kafka does not say where an input ends", topic=topic, error=str(error))
+        self._ends = ends
+
+
+def _named(places: frozenset[TopicPartition]) -> list[str]:
+    return [position_key(place) for place in sorted(places)]

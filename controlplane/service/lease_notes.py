@@ -1,0 +1,79 @@
+"""What the keeper of the lease notes in the lease store beside the lease, whenever the store has just answered.
+
+The leader notes how far the log reaches. A contender notes when Kafka last acknowledged one of its ticks, and a leader
+whose own ticks are not acknowledged reads that: if Kafka acknowledges nobody's, another leader could not commit either.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from controlplane.core.log.log_mark import LogMark
+from controlplane.core.values.identifiers import ControllerId
+from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
+from controlplane.ports import Clock, LeaseStore
+
+_EVERY_MS: Final = 1_000
+"""Least time between two notes of a kind."""
+_MARKED_AGAIN_MS: Final = 30_000
+"""Time after which a leader writes the same mark again: a store that failed over to an older copy may have lost it."""
+_ASKS_AFTER_MS: Final = 1_000
+"""Time without an acknowledgement after which a leader asks whether contenders have one. Usual acknowledgements take
+milliseconds."""
+
+_log = structlog.get_logger(__name__)
+
+
+class LeaseNotes:
+    """The notes of one controller. :meth:`exchange` runs in the keeper's thread; the others are thread-safe."""
+
+    def __init__(
+        self, store: LeaseStore, clock: Clock, controller_id: ControllerId, since_acknowledged_ms: Callable[[], int]
+    ) -> None:
+        """Begin without a note.
+
+        Args:
+            store: used by the keeper's thread alone.
+            clock: monotonic time.
+            controller_id: of this controller.
+            since_acknowledged_ms: milliseconds since Kafka last acknowledged a tick of this controller.
+        """
+        self._store = store
+        self._clock = clock
+        self._controller_id = controller_id
+        self._since_acknowledged_ms = since_acknowledged_ms
+        self._mark: LogMark | None = None
+        self._written: LogMark | None = None
+        self._marked_at_ms = self._noted_at_ms = clock.monotonic_ms()
+        self._rival_at_ms: int | None = None
+
+    def mark(self, mark: LogMark) -> None:
+        """Note how far the log is known to reach, with one of the next exchanges and at most once a second."""
+        self._mark = mark
+
+    def rival_acknowledged_at_ms(self) -> int | None:
+        """Monotonic time at which Kafka last acknowledged a contender's tick; None if no contender has noted it."""
+        return self._rival_at_ms
+
+    def exchange(self, *, holds_lease: bool) -> None:
+        """Write and read what is due. The store has just answered; if it does not now, the next call tries again."""
+        now_ms = self._clock.monotonic_ms()
+        try:
+            mark = self._mark
+            again_ms = _MARKED_AGAIN_MS if holds_lease and mark is self._written else _EVERY_MS
+            is_due = mark is not self._written or holds_lease
+            if mark is not None and is_due and now_ms - self._marked_at_ms >= again_ms:
+                self._marked_at_ms = now_ms
+                self._store.write_mark(mark)
+                self._written = mark
+            since_ms = self._since_acknowledged_ms()
+            if holds_lease:
+                age_ms = self._store.read_acknowledged(self._controller_id) if since_ms >= _ASKS_AFTER_MS else None
+                self._rival_at_ms = None if age_ms is None else now_ms - age_ms
+            elif now_ms - self._noted_at_ms >= _EVERY_MS:
+                self._noted_at_ms = now_ms
+                self._store.write_acknowledged(self._controller_id, since_ms)
+        except (LeaseStoreUnavailableError, ConfigurationError) as error:
+            self._rival_at_ms = None
+            _log.warning("nothing can be noted in the lease store", error=str(error))

@@ -1,0 +1,137 @@
+"""Tables that a node of the key-value service adopts while requests come at any moment between two callbacks."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import Epoch
+from controlplane.node import Ownership, SessionState
+from controlplane.node.callbacks import Changes, tell
+from controlplane.node.holdings import HoldingBook
+from examples.kv import node as kv_node
+from examples.kv.node import KvNode
+from tests.unit.node.test_holdings import INCARNATION, Setting
+
+STATUS = {"op": "status"}
+
+
+class Agent:
+    """Shows the tables that the test gives it, as an agent does: first the table, then the callbacks."""
+
+    def __init__(self, book: HoldingBook) -> None:
+        """Without a table."""
+        self.table: RoutingTable | None = None
+        self.state = SessionState.ACTIVE
+        self._book = book
+
+    def ownership(self, slot_id: int) -> Ownership:
+        """By the holdings alone."""
+        return self._book.ownership(slot_id)
+
+    def slot_ready(self, slot_id: int, gained_epoch: Epoch | None = None) -> bool:
+        """Note it."""
+        return self._book.mark_ready(slot_id, gained_epoch)
+
+
+class Service:
+    """The service of node n, beside a hand-written table."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Hold slot 0 with all of its data."""
+        self.setting = Setting()
+        self.agent = Agent(self.setting.book)
+        monkeypatch.setattr(kv_node, "node_agent", lambda *_, **__: self.agent)
+        self.node = KvNode("test", "none", "n", "127.0.0.1", 0, 5.0)
+        self.setting.feed.slot(0, "n").slot(1, "a")
+        self.tell(self.show())
+        self.node._mover.fetch_once()  # noqa: SLF001 - its thread does not run here
+        assert self.node.store.incomplete() == []
+
+    def show(self) -> Changes:
+        """The next table, before the callbacks."""
+        self.setting.feed.commit()
+        (self.agent.table,) = self.setting.read()
+        return self.setting.book.follow(self.agent.table, INCARNATION)
+
+    def tell(self, changes: Changes) -> None:
+        """Run the callbacks of a table."""
+        tell(self.node, changes)
+
+    def request(self) -> None:
+        """A request makes the service look at the newest table."""
+        self.node._follow()  # noqa: SLF001 - as every request does first
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A service that leads slot 0."""
+    made = Service(monkeypatch)
+    yield made
+    made.node._server.server_close()  # noqa: SLF001 - it listens from its making on
+
+
+def test_a_request_between_table_and_callback_costs_no_slot(service: Service) -> None:
+    """Two epochs had nothing for this node and no request came; the third one rewrites the row of its slot."""
+    for leader in ("b", "a"):
+        service.setting.feed.slot(1, leader)
+        service.tell(service.show())
+    service.setting.feed.slot(0, "n", "b")
+    changes = service.show()
+    service.request()
+    service.tell(changes)
+    service.request()
+    assert service.node.answer(STATUS)["held"] == 1
+    assert service.node.store.incomplete() == []
+    service.node.store.put(0, "k", "v")
+
+
+def test_a_request_between_table_and_callback_while_slots_are_split(service: Service) -> None:
+    """The new table has slots that the adopted one lacks."""
+    service.setting.feed.slot(1, "b")
+    service.tell(service.show())
+    service.setting.feed.slot(1, "a")
+    service.show()
+    table = service.agent.table
+    assert table is not None
+    parts = tuple(replace(slot, slot_id=slot.slot_id + len(table.slots)) for slot in table.slots)
+    service.agent.table = replace(table, slots=(*table.slots, *parts), epoch=Epoch(table.epoch + 1))
+    service.request()
+    service.tell(service.setting.book.follow(service.agent.table, INCARNATION))
+    service.request()
+    assert service.node.answer(STATUS)["held"] == 2
+
+
+OWNERS = st.sampled_from(["n", "a", "b"])
+STEPS = st.lists(st.tuples(st.integers(0, 3), OWNERS, OWNERS, st.booleans(), st.booleans(), st.booleans()), max_size=12)
+
+
+@given(steps=STEPS)
+def test_the_service_holds_what_the_table_says_once_it_is_told(
+    steps: list[tuple[int, str, str, bool, bool, bool]],
+) -> None:
+    """Whatever tables come, and whether requests come before, between or after their callbacks."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        service = Service(monkeypatch)
+        try:
+            for slot_id, leader, follower, before, skips, after in steps:
+                service.setting.feed.slot(slot_id, leader, *({follower} - {leader}))
+                if skips:
+                    service.setting.feed.commit()
+                    service.setting.read()
+                    service.setting.feed.slot(slot_id, leader)
+                changes = service.show()
+                if before:
+                    service.request()
+                service.tell(changes)
+                if after:
+                    service.request()
+            service.request()
+            table = service.agent.table
+            assert table is not None
+            assert service.node._held == {slot.slot_id for slot in table.slots if "n" in slot.replicas}  # noqa: SLF001
+        finally:
+            service.node._server.server_close()  # noqa: SLF001

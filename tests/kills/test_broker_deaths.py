@@ -1,0 +1,39 @@
+"""What is quoted of brokers' deaths, and where it is called broken."""
+
+from dataclasses import replace
+
+from controlplane.embedded.kafka_cluster import cluster_settings
+from examples.kv.client import Counts
+from tests.kills.broker_deaths import Bounds, BrokerDeath, quoted, quoted_restart
+
+DEATH = BrokerDeath(1, 2, False, False, 4_000, 3_000, 0, 12, Counts(answered=10))
+BOUNDS = Bounds.of(3_000, 2_500)
+
+
+def test_bounds_follow_from_the_settings() -> None:
+    """Session and 2 s; what the session is longer than the limit, and 3 s; session and 5 s."""
+    assert Bounds(5_000, 3_500, 8_000) == BOUNDS
+    assert Bounds.of(2_000, 2_500).refused_ms == 3_000
+    assert int(cluster_settings(3)["broker.session.timeout.ms"]) == 3_000
+    assert Bounds.recommended(3) == BOUNDS
+
+
+def test_times_are_quoted_beside_their_bound() -> None:
+    """A line each, none of them broken."""
+    deaths = [DEATH, replace(DEATH, gap_ms=4_700), replace(DEATH, with_leader=True, first_commit_ms=7_000)]
+    assert quoted(deaths, BOUNDS) == [
+        "without decisions: p50 4000, p95 4700, greatest of 2 4700 ms, promised 5000 ms",
+        "nodes refuse: p50 3000, p95 3000, greatest of 2 3000 ms, promised 3500 ms",
+        "first commit if the leader dies too: p50 7000, p95 7000, greatest of 1 7000 ms, promised 8000 ms",
+        "leader changed in 0 of 2 where it was not killed",
+        "machine late by at most 12 ms",
+        "requests answered 30, given up after 20 s 0",
+    ]
+
+
+def test_what_is_above_its_bound_is_called_broken() -> None:
+    """Also a leader that changed although it lived, and a request that was given up in a restart."""
+    lines = quoted([replace(DEATH, gap_ms=5_001, leader_changed=True)], BOUNDS)
+    assert [line.split()[0] for line in lines if line.startswith("BROKEN")] == ["BROKEN", "BROKEN"]
+    assert quoted_restart(Counts(answered=5, failed=1)).startswith("BROKEN rolling restart")
+    assert quoted_restart(Counts(answered=5)).startswith("rolling restart: answered 5")

@@ -1,0 +1,170 @@
+"""How long the dead may be members and intents without an answer, in virtual time, while a controller is fit to act.
+
+The invariants of :mod:`tests.simulation.invariants.fencing` look at decisions, and see nothing of a leader that makes
+none. Here the time is counted in which Kafka and the lease store are whole and a controller is fit: it runs, and its
+network and its view of the lease store are whole. A leader that is fit has to act at once. A controller that is fit has
+to become the leader, or the leader has to notice that it is not fit itself.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from controlplane.config import DEAD_LETTERS, HEARTBEATS, MAX_TICK_GAP_MS
+from controlplane.core.cluster.events import TermOpened
+from controlplane.core.election.leading import UNANSWERED_LIMIT_MS
+from controlplane.core.election.steps import ControllerPhase
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import NodeId
+from controlplane.service.deafness import DEAF_AFTER_MS
+from tests.simulation.invariants.log_watch import LogWatch
+from tests.simulation.invariants.verdicts import Verdicts
+from tests.simulation.machine import MESSAGE_TIMEOUT_MS
+from tests.simulation.network import Network
+from tests.simulation.setting import CONTROLLERS, LEASE
+from tests.simulation.world import World
+
+FENCED_IN_TIME: Final = "a dead node is a member for no longer than its limit, while a leader is fit"
+FENCED_AT_ALL: Final = "a dead node is a member for no longer than its limit and a failover, while a controller is fit"
+ANSWERED_IN_TIME: Final = "an intent waits no longer for its answer than a decision takes, while a leader is fit"
+ANSWERED_AT_ALL: Final = "an intent waits no longer for its answer than a failover takes, while a controller is fit"
+
+LOOK_EVERY_MS: Final = 100
+FAILOVER_MS: Final = max(UNANSWERED_LIMIT_MS, DEAF_AFTER_MS) + 4 * LEASE.duration_ms
+"""A leader gives up what it waits for, its lease expires, and others may fail at first."""
+_SLACK_MS: Final = 1_000
+"""For deciding, committing and reading, which no setting bounds."""
+_ANSWER_MS: Final = MESSAGE_TIMEOUT_MS + _SLACK_MS
+"""An intent behind a refused one waits for the dead letter of that one. A letter whose acknowledgement is lost is sent
+again when it is given up."""
+_SLOWEST_CLOCK: Final = 0.9
+
+
+@dataclass
+class _Waiting:
+    """How long something has waited, by what counts: the time of one leader, and that of any fit controller."""
+
+    since: tuple[object, ...] | None = None
+    leader: str = ""
+    with_leader_ms: int = 0
+    with_any_ms: int = 0
+
+    def count(self, leader: str, *, anyone: bool) -> None:
+        """Another look has passed."""
+        if leader != self.leader:
+            self.leader, self.with_leader_ms = leader, 0
+        self.with_leader_ms += LOOK_EVERY_MS if leader else 0
+        self.with_any_ms += LOOK_EVERY_MS if anyone else 0
+
+
+@dataclass
+class BoundsWatch:
+    """Counts at intervals.
+
+    Attributes:
+        is_whole: whether Kafka and the lease store have no fault now.
+    """
+
+    world: World
+    log: LogWatch
+    verdicts: Verdicts
+    is_whole: Callable[[], bool] = lambda: True
+    _dead: dict[NodeId, _Waiting] = field(default_factory=dict)
+    _asked: dict[str, _Waiting] = field(default_factory=dict)
+    _last_beats: dict[NodeId, tuple[int, int]] = field(default_factory=dict)
+    _read_to: dict[int, int] = field(default_factory=dict)
+    _begun: int = 0
+
+    def see(self, before: State, decision: Decision, _after: State) -> None:
+        """A leader that had to begin without what others have observed may count from there."""
+        self._begun += any(isinstance(event, TermOpened) for event in decision.events)
+        if before.cluster.policy != _after.cluster.policy:
+            self._dead.clear()  # another limit holds, or has to settle
+
+    def look(self) -> None:
+        """Count the time since the last look."""
+        self._read_heartbeats()
+        fit = list(self._fit_controllers()) if self.is_whole() else []
+        leader = next(
+            (name for name in fit if self.world.running[name].controller.phase is ControllerPhase.LEADING), ""
+        )
+        self._judge_dead(leader, anyone=bool(fit))
+        self._judge_intents(leader, anyone=bool(fit))
+
+    def _judge_dead(self, leader: str, *, anyone: bool) -> None:
+        state = self.log.state
+        if state.membership.evictions_frozen:
+            self._dead.clear()
+            return
+        limit_ms = state.cluster.silence_limit_ms + state.cluster.heartbeat_interval_ms + MAX_TICK_GAP_MS
+        bound_ms = int(limit_ms / _SLOWEST_CLOCK) + _SLACK_MS
+        dead = {name: node for name, node in state.membership.nodes.items() if node.lives and self._is_dead(name)}
+        for name in self._dead.keys() - dead.keys():
+            del self._dead[name]
+        for name, node in dead.items():
+            since = node.incarnation, self._last_beats.get(name), len(self._read_to), self._begun
+            waiting = self._dead.setdefault(name, _Waiting(since))
+            if waiting.since != since:
+                # Before it was heard, admitted, or another leader came, it was not due.
+                ended_ms = waiting.with_any_ms if waiting.since is not None and waiting.since[:3] == since[:3] else 0
+                waiting = self._dead[name] = _Waiting(since, with_any_ms=ended_ms)
+            waiting.count(leader, anyone=anyone)
+            self.verdicts.judge(
+                FENCED_IN_TIME,
+                waiting.with_leader_ms <= bound_ms,
+                f"{name} is dead and {node.status.value} after {waiting.with_leader_ms} ms under {leader}",
+            )
+            self.verdicts.judge(
+                FENCED_AT_ALL,
+                waiting.with_any_ms <= 2 * bound_ms + FAILOVER_MS,
+                f"{name} is dead and {node.status.value} after {waiting.with_any_ms} ms",
+            )
+
+    def _judge_intents(self, leader: str, *, anyone: bool) -> None:
+        if not self.world.has_leader(DEAD_LETTERS, 0):
+            # What stands behind a refused intent waits for its dead letter, by design.
+            self._asked.clear()
+            return
+        open_intents = self.world.intents_sent - self.log.answers.keys()
+        for intent_id in self._asked.keys() - open_intents:
+            del self._asked[intent_id]
+        for intent_id in sorted(open_intents):
+            waiting = self._asked.setdefault(intent_id, _Waiting())
+            waiting.count(leader, anyone=anyone)
+            self.verdicts.judge(
+                ANSWERED_IN_TIME,
+                waiting.with_leader_ms <= _ANSWER_MS,
+                f"{intent_id} has no answer after {waiting.with_leader_ms} ms under {leader}",
+            )
+            self.verdicts.judge(
+                ANSWERED_AT_ALL,
+                waiting.with_any_ms <= _ANSWER_MS + FAILOVER_MS,
+                f"{intent_id} has no answer after {waiting.with_any_ms} ms",
+            )
+
+    def last_beat(self, name: NodeId) -> tuple[int, int]:
+        """Partition and offset of the last record with the key of a node; (0, -1) if there is none."""
+        self._read_heartbeats()
+        return self._last_beats.get(name, (0, -1))
+
+    def _is_dead(self, name: NodeId) -> bool:
+        """Whether no process of the node runs any more."""
+        ran = [machine for place, machine in self.world.machines.items() if place.removesuffix("-again") == name]
+        return bool(ran) and all(machine.process.dead for machine in ran)
+
+    def _fit_controllers(self) -> Iterator[str]:
+        for name in CONTROLLERS:
+            machine = self.world.machines.get(name)
+            if machine is None or name not in self.world.running or not machine.runs:
+                continue
+            if machine.network == Network() and machine.leases is self.world.leases:
+                yield name
+
+    def _read_heartbeats(self) -> None:
+        """Note the last record of each key: a dead node's may arrive late, or twice."""
+        for number, partition in enumerate(self.world.broker.partitions(self.world.cluster.topic(HEARTBEATS))):
+            read_to = self._read_to.get(number, 0)
+            for record in partition.read(read_to, partition.end_offset - read_to).records:
+                self._last_beats[(record.key or b"").decode(errors="replace")] = number, record.offset
+            self._read_to[number] = partition.end_offset

@@ -1,0 +1,56 @@
+"""A leader that does not read one partition on, while everything else works. Every invariant is looked at."""
+
+import pytest
+
+from controlplane.config import HEARTBEATS, INTENTS
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.partitioning import partition_of
+from controlplane.service.deafness import DEAF_AFTER_MS
+from tests.simulation.mutants.log_scenes import let_leader_be_deaf
+from tests.simulation.script import USUAL, begun
+
+pytestmark = pytest.mark.slow
+
+ASKED_AND_TAKEN_OVER_MS = 5_000 + 3_000
+"""Kafka is asked for ends every 5 s; a resigned leader is followed within two leases."""
+
+
+def test_a_death_is_seen_although_the_leader_is_deaf_to_the_dead_nodes_partition() -> None:
+    """It writes ticks there and does not read them. Another controller does."""
+    script = begun()
+    home = partition_of(b"n4", USUAL.heartbeat_partitions)
+    leader = let_leader_be_deaf(script, TopicPartition(HEARTBEATS, home))
+    script.world.kill("n4")
+    script.go_on_until(
+        lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, DEAF_AFTER_MS + ASKED_AND_TAKEN_OVER_MS
+    )
+    assert script.terms[-1][1] != leader
+    script.go_on(15_000)
+    assert len(script.terms) == 2
+    script.judge_end()
+
+
+def test_an_intent_is_answered_although_the_leader_is_deaf_to_intents() -> None:
+    """That topic has no ticks: Kafka is asked for its end now and then."""
+    script = begun()
+    leader = let_leader_be_deaf(script, TopicPartition(INTENTS, 0))
+    script.ask("unheard", "refresh_table")
+    script.go_on_until(lambda: script.answered("unheard"), DEAF_AFTER_MS + ASKED_AND_TAKEN_OVER_MS)
+    assert script.terms[-1][1] != leader
+    script.go_on_until(script.is_well, 2_000)
+    script.judge_end()
+
+
+def test_a_deaf_leader_leads_on_where_nobody_else_could() -> None:
+    """A leader that sees most of its inputs is better than none."""
+    script = begun()
+    leader = let_leader_be_deaf(script, TopicPartition(INTENTS, 0))
+    for name in set(script.world.running) - {leader}:
+        script.world.kill(name)
+    script.ask("unheard", "refresh_table")
+    script.go_on(DEAF_AFTER_MS + ASKED_AND_TAKEN_OVER_MS)
+    assert script.leaders == [leader]
+    script.world.machines[leader].network.let_through({TopicPartition(INTENTS, 0)})
+    script.go_on_until(lambda: script.answered("unheard"), 1_000)
+    script.judge_end()

@@ -1,0 +1,139 @@
+"""What is said of a real Kafka's own topics, its brokers and its platform."""
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pytest
+
+from controlplane.bootstrap.topics import topic_specs
+from controlplane.codec.kafka_promises import (
+    CONSUMER_OFFSETS,
+    TRANSACTION_STATE,
+    DescribedKafka,
+    bearing_silence_limit_ms,
+    judge,
+)
+from controlplane.codec.platforms import PLATFORMS
+from controlplane.codec.topics_file import ActualTopic
+
+SPECS = topic_specs()
+SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+RECOMMENDED = {
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "3000",
+}
+USUAL = {
+    "broker.session.timeout.ms": "9000",
+    "broker.heartbeat.interval.ms": "2000",
+    "replica.lag.time.max.ms": "30000",
+}
+
+
+def described(brokers: int = 3, broker_settings: dict[str, str] = RECOMMENDED) -> DescribedKafka:
+    """A Kafka whose topics were created by us."""
+    topics = {
+        f"demo.{spec.name}": ActualTopic(
+            f"demo.{spec.name}",
+            int(spec.partitions.value),
+            spec.replication_for(brokers),
+            spec.settings_for(brokers),
+        )
+        for spec in SPECS
+    }
+    return DescribedKafka(brokers, topics, broker_settings=broker_settings)
+
+
+def own_topic(
+    name: str, copies: int, changed: Mapping[str, str] = MappingProxyType({}), brokers: int = 3
+) -> DescribedKafka:
+    """A Kafka that has one topic of its own."""
+    settings = {**SAFE, **changed}
+    whole = described(brokers)
+    return dataclasses.replace(whole, topics={**whole.topics, name: ActualTopic(name, 50, copies, settings)})
+
+
+def test_topics_of_kafka_that_do_not_exist_yet_break_nothing() -> None:
+    """Kafka creates them when the first client needs them, which may be the first leader."""
+    assert judge("demo", SPECS, described()) == ((), ())
+    assert judge("demo", SPECS, own_topic(TRANSACTION_STATE, 3)) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("copies", "changed", "sentence"),
+    [
+        (1, {"min.insync.replicas": "1"}, "has 1 copies; it has to have 3"),
+        (3, {"min.insync.replicas": "1"}, "has min.insync.replicas = 1; it has to be at least 2"),
+        (
+            3,
+            {"unclean.leader.election.enable": "true"},
+            "has unclean.leader.election.enable = true; it has to be false",
+        ),
+    ],
+)
+def test_a_commit_that_kafka_may_forget_breaks_a_promise(copies: int, changed: dict[str, str], sentence: str) -> None:
+    """Acknowledged decisions are as safe as the topic that says which transactions are committed."""
+    (broken,) = judge("demo", SPECS, own_topic(TRANSACTION_STATE, copies, changed)).broken
+    assert broken.startswith(f"topic {TRANSACTION_STATE} {sentence}.")
+    report = judge("demo", SPECS, own_topic(CONSUMER_OFFSETS, copies, changed))
+    assert report.broken == ()
+    assert [each.split(";")[0] for each in report.advice] == [
+        f"topic {CONSUMER_OFFSETS} {sentence.split(';', maxsplit=1)[0]}"
+    ]
+
+
+def test_one_copy_is_enough_where_decisions_have_one() -> None:
+    """A cluster that was allowed fewer copies may have a Kafka that has fewer too."""
+    one = own_topic(TRANSACTION_STATE, 1, {"min.insync.replicas": "1"}, 1)
+    assert judge("demo", SPECS, one).broken == ()
+
+
+def test_what_may_not_be_described_is_said() -> None:
+    """A promise that nobody has checked must not look like one that is kept."""
+    hidden = dataclasses.replace(described(), hidden={TRANSACTION_STATE: "User:c1 may not describe it"})
+    assert judge("demo", SPECS, hidden).advice == (
+        f"topic {TRANSACTION_STATE} could not be checked: User:c1 may not describe it",
+    )
+
+
+def test_settings_of_brokers_are_advised_only_where_there_are_several() -> None:
+    """With one broker nobody waits for another one's death."""
+    assert judge("demo", SPECS, described(1, USUAL)).advice[-1].startswith("topic demo.dead-letters has 1 replicas")
+    session, heartbeat, lag = judge("demo", SPECS, described(3, USUAL)).advice
+    assert session.startswith("the brokers have broker.session.timeout.ms = 9000; at most 3000 is advised. Until")
+    assert "A silence limit of 12400 ms keeps nodes from refusing" in session
+    assert heartbeat == "the brokers have broker.heartbeat.interval.ms = 2000; at most 500 is advised"
+    assert lag == "the brokers have replica.lag.time.max.ms = 30000; at most 3000 is advised"
+    (unread,) = judge("demo", SPECS, described(3, {})).advice
+    assert unread.startswith("the settings of the brokers could not be read")
+
+
+@pytest.mark.parametrize(("session_ms", "limit_ms"), [(1_000, 3_500), (3_000, 5_700), (9_000, 12_400)])
+def test_a_silence_limit_bears_the_session_of_a_dead_broker(session_ms: int, limit_ms: int) -> None:
+    """A node's margin is 500 ms or a ninth; what is left has to last from a heartbeat before the death to one after."""
+    assert bearing_silence_limit_ms(session_ms) == limit_ms
+    for limit, is_enough in ((limit_ms, True), (limit_ms - 100, False)):
+        margin_ms = max(500, limit / 9)
+        assert (limit - margin_ms >= session_ms + 2_000) is is_enough
+
+
+def test_a_platform_that_fixes_a_broken_promise_is_named() -> None:
+    """MSK Serverless lets few settings be set: the one that it lacks is named, and its other advice is not given."""
+    weak = described()
+    table = weak.topics["demo.routing-table"]
+    settings = {**table.settings, "min.compaction.lag.ms": "0", "segment.ms": "604800000"}
+    topics = {**weak.topics, table.name: dataclasses.replace(table, settings=settings)}
+    kafka = dataclasses.replace(weak, topics=topics, broker_settings={})
+    (broken,) = judge("demo", SPECS, kafka, PLATFORMS["msk-serverless"]).broken
+    assert broken.endswith(
+        "Amazon MSK Serverless does not let min.compaction.lag.ms be set: this promise cannot be kept there."
+    )
+    advice = judge("demo", SPECS, kafka, PLATFORMS["msk-serverless"]).advice
+    assert not any("segment.ms" in each for each in advice)
+    assert any("but Amazon MSK Serverless does not let it be set lower" in each for each in advice)
+    (broken,) = judge("demo", SPECS, kafka, PLATFORMS["msk"]).broken
+    assert broken.endswith("It can be set on the topic, with kafka-configs.")
+    unclean = own_topic(TRANSACTION_STATE, 3, {"unclean.leader.election.enable": "true"})
+    (broken,) = judge("demo", SPECS, unclean, PLATFORMS["msk"]).broken
+    assert broken.endswith("Set it in a custom MSK configuration: MSK's default allows unclean elections.")

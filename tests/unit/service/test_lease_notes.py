@@ -1,0 +1,97 @@
+"""What a controller notes in the lease store, and when: never more often than is of use."""
+
+import pytest
+
+from controlplane.core.log.log_mark import LogMark
+from controlplane.core.values.identifiers import Seq, Term
+from controlplane.service.lease_notes import LeaseNotes
+from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
+
+
+class Desk:
+    """Two controllers' notes in one store, on one clock."""
+
+    def __init__(self) -> None:
+        """Kafka acknowledges both."""
+        self.clock = VirtualClock()
+        self.server = MemoryLeaseServer(self.clock)
+        self.acknowledged_at_ms = dict.fromkeys(("leader", "contender"), self.clock.monotonic_ms())
+        self.leader, self.contender = self._notes("leader"), self._notes("contender")
+
+    def go_on(self, milliseconds: int, *acknowledged: str) -> None:
+        """Let time pass; both exchange ten times a second, and Kafka acknowledges some."""
+        for _ in range(0, milliseconds, 100):
+            self.clock.advance(100)
+            for name in acknowledged:
+                self.acknowledged_at_ms[name] = self.clock.monotonic_ms()
+            self.contender.exchange(holds_lease=False)
+            self.leader.exchange(holds_lease=True)
+
+    def _notes(self, name: str) -> LeaseNotes:
+        store = MemoryLeaseStore(self.server)
+        return LeaseNotes(store, self.clock, name, lambda: self.clock.monotonic_ms() - self.acknowledged_at_ms[name])
+
+
+def test_a_mark_is_written_once_a_second() -> None:
+    """Commits may come by the hundred."""
+    desk, written = Desk(), []
+    for number in range(50):
+        desk.leader.mark(LogMark("log", Term(1), Seq(number)))
+        desk.go_on(100, "leader")
+        written.append(desk.server.mark and desk.server.mark.seq)
+    assert list(dict.fromkeys(written)) == [None, 9, 19, 29, 39, 49]
+
+
+def test_a_mark_that_the_store_did_not_take_is_written_when_it_answers_again() -> None:
+    """The next decision may be minutes away, and until then only the mark shows that the log has lost its end."""
+    desk = Desk()
+    desk.leader.mark(LogMark("log", Term(1), Seq(7)))
+    desk.server.available = False
+    desk.go_on(1_500, "leader")
+    desk.server.available = True
+    desk.go_on(2_000, "leader")
+    assert desk.server.mark == LogMark("log", Term(1), Seq(7))
+
+
+def test_a_store_that_lost_the_mark_gets_it_again_from_the_leader() -> None:
+    """It may have failed over to a copy without the last writes."""
+    desk = Desk()
+    desk.leader.mark(LogMark("log", Term(1), Seq(7)))
+    desk.go_on(2_000, "leader")
+    desk.server.mark = None
+    desk.go_on(31_000, "leader")
+    assert desk.server.mark == LogMark("log", Term(1), Seq(7))
+
+
+def test_a_leader_that_is_acknowledged_asks_for_nobody() -> None:
+    """It has the answer itself."""
+    desk = Desk()
+    desk.go_on(5_000, "leader", "contender")
+    assert desk.leader.rival_acknowledged_at_ms() is None
+
+
+def test_a_leader_without_acknowledgements_learns_that_a_contender_has_some() -> None:
+    """Within about a second of the contender's."""
+    desk = Desk()
+    desk.go_on(5_000, "contender")
+    rival_at_ms = desk.leader.rival_acknowledged_at_ms()
+    assert rival_at_ms is not None
+    assert desk.clock.monotonic_ms() - rival_at_ms <= 1_100
+
+
+def test_a_leader_learns_that_contenders_have_none_either() -> None:
+    """The contender's last one is as old as its own."""
+    desk = Desk()
+    desk.go_on(3_000, "leader", "contender")
+    stopped_at_ms = desk.clock.monotonic_ms()
+    desk.go_on(8_000)
+    assert desk.leader.rival_acknowledged_at_ms() == pytest.approx(stopped_at_ms, abs=1_100)
+
+
+def test_a_store_that_does_not_answer_knows_of_nobody() -> None:
+    """A leader that cannot ask stays."""
+    desk = Desk()
+    desk.go_on(5_000, "contender")
+    desk.server.available = False
+    desk.leader.exchange(holds_lease=True)
+    assert desk.leader.rival_acknowledged_at_ms() is None

@@ -1,0 +1,95 @@
+"""What the ticker says of the time in which its process did not run."""
+
+from collections.abc import Callable
+from typing import Any
+
+from controlplane.config import HEARTBEATS, ClusterConfig
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.service.ticker import Ticker
+from controlplane.testing import MemoryBroker, MemoryEventWriter, VirtualClock
+
+CLUSTER = ClusterConfig("test")
+INTERVAL_MS = 100
+
+
+class OneThread:
+    """The threads and the signals of a ticker: a thread runs when it is started, one turn for each given wait."""
+
+    def __init__(self, clock: VirtualClock, *waits: Callable[[], None]) -> None:
+        """After each wait of the ticker, for which time passes, something happens."""
+        self._clock = clock
+        self._waits = list(waits)
+        self._run: Callable[[], None] = lambda: None
+
+    def signal(self) -> "OneThread":
+        """The only one."""
+        return self
+
+    def thread(self, run: Callable[[], None], _: str) -> "OneThread":
+        """The only one."""
+        self._run = run
+        return self
+
+    def start(self) -> None:
+        """Run until no wait is left."""
+        self._run()
+
+    def is_set(self) -> bool:
+        """Whether no wait is left."""
+        return not self._waits
+
+    def wait(self, timeout_s: float) -> None:
+        """Let this time pass."""
+        self._clock.advance(round(timeout_s * 1_000))
+        self._waits.pop(0)()
+
+
+class SlowWriter(MemoryEventWriter):
+    """Waits for a broker that does not answer how many partitions there are."""
+
+    clock: VirtualClock
+
+    def partition_count(self, topic: str) -> int:
+        """After five seconds."""
+        self.clock.advance(5_000)
+        return super().partition_count(topic)
+
+
+def ticker_of(clock: VirtualClock, threads: OneThread) -> Ticker:
+    """A ticker whose first question to Kafka takes five seconds."""
+    broker = MemoryBroker(clock)
+    broker.create_topic(CLUSTER.topic(HEARTBEATS))
+    writer = SlowWriter(CLUSTER, broker)
+    writer.clock = clock
+    some: Any = threads
+    return Ticker(writer, clock, some, "c1", INTERVAL_MS)
+
+
+def test_time_for_which_a_process_did_not_run_is_told_once() -> None:
+    """It woke much later than it had asked for; what Kafka takes for an answer is no standing still."""
+    clock = VirtualClock()
+    seen: list[int] = []
+    threads = OneThread(
+        clock,
+        lambda: seen.append(ticker.stood_still_ms()),
+        lambda: clock.advance(3_000),
+        lambda: seen.extend([ticker.stood_still_ms(), ticker.stood_still_ms()]),
+    )
+    ticker = ticker_of(clock, threads)
+    ticker.start()
+    assert seen == [0, 3_000, 0]
+    assert ticker.written() == {TopicPartition(HEARTBEATS, 0): 3}
+
+
+def test_a_thread_that_wakes_before_the_ticker_knows_of_the_time() -> None:
+    """All threads of a process wake at once, in any order."""
+    clock = VirtualClock()
+    seen: list[int] = []
+
+    def wake_first() -> None:
+        clock.advance(3_000)
+        seen.append(ticker.stood_still_ms())
+
+    ticker = ticker_of(clock, OneThread(clock, wake_first))
+    ticker.start()
+    assert seen == [3_000]
