@@ -61,7 +61,7 @@ simulate: ## Run clusters in virtual time with faults, on every core: SEEDS=2000
 .PHONY: mutants
 mutants: ## Put bugs into the rules and into the running code, and see that each is found (ARGS="--like words" chooses)
 	@$(PREPARE)
-	@.venv/bin/python -m tests.conformance.mutants $(ARGS); rules=$$?; \
+	@.venv/bin/python -m tests.mutants $(ARGS); rules=$$?; \
 	.venv/bin/python -m tests.simulation.mutants $(ARGS); running=$$?; \
 	case "$$rules $$running" in "0 0" | "0 2" | "2 0") ;; *) exit 1;; esac
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks import recovery
-from tests.conformance.mutants import __main__ as rule_mutants
+from tests.mutants import __main__ as rule_mutants
 from tests.simulation import __main__ as simulation
 from tests.simulation.mutants import __main__ as mutants
 

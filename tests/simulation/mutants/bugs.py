@@ -96,7 +96,7 @@ MUTANTS: Final = (
     Mutant(
         "takes decisions for lost whose end is not marked yet",
         "controlplane.service.read_back:ReadBack._needs_barrier",
-        "if end is not None and end.offset < end.high_watermark:",
+        "if end is not None and end.awaits_marker:",
         "check_committed(self._follower.state, led)\n    if False:",
         scene=markers_are_late,
     ),

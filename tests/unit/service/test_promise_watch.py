@@ -19,6 +19,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> MemoryControllers:
     return MemoryControllers()
 
 
+def test_a_changed_setting_is_noticed_within_a_minute() -> None:
+    """The time between two looks, and the time after which a broken promise is looked at again."""
+    assert promise_watch.LOOK_EVERY_MS + promise_watch.CONFIRM_AFTER_MS < 60_000
+
+
 def test_a_promise_that_is_broken_later_ends_leader_and_contenders(world: MemoryControllers) -> None:
     """They would not start on such topics, and each further decision might be lost: the error says what to mend."""
     with world:

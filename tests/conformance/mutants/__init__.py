@@ -1,1 +1,0 @@
-"""Bugs put into the rules of Pulsar and of HiveMQ's ring on purpose: ``python -m tests.conformance.mutants``."""

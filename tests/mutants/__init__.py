@@ -1,0 +1,1 @@
+"""Bugs put into modules on purpose, each found by a recorded answer or a test: ``python -m tests.mutants``."""

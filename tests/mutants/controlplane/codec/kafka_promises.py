@@ -1,0 +1,28 @@
+"""Bugs in ``controlplane/codec/kafka_promises.py``."""
+
+from typing import Final
+
+from tests.mutants.mutant import Bug
+
+_TESTS: Final = ("unit/codec/test_kafka_promises.py",)
+
+BUGS: Final = (
+    Bug(
+        "one copy of Kafka's transactions is enough",
+        "if actual.replication < copies:",
+        "if False:",
+        tests=_TESTS,
+    ),
+    Bug(
+        "Kafka's transactions may be led by a copy that was not in sync",
+        'if actual.settings.get(_UNCLEAN, "false") != "false":',
+        "if False:",
+        tests=_TESTS,
+    ),
+    Bug(
+        "what a platform fixes for its brokers is not known",
+        "actual_ms = fixed.get(name) if name in fixed or not value.isdigit() else int(value)",
+        "actual_ms = int(value) if value.isdigit() else None",
+        tests=_TESTS,
+    ),
+)

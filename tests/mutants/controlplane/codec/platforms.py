@@ -1,0 +1,16 @@
+"""Bugs in ``controlplane/codec/platforms.py``."""
+
+from typing import Final
+
+from tests.mutants.mutant import Bug
+
+_TESTS: Final = ("unit/codec/test_kafka_promises.py",)
+
+BUGS: Final = (
+    Bug(
+        "every platform lets every setting of a topic be set",
+        "return self.topic_settings is None or setting in self.topic_settings",
+        "return True",
+        tests=_TESTS,
+    ),
+)
