@@ -6,7 +6,14 @@ from typing import Final
 from controlplane.core.cluster.events import FeatureLevelRaised, NodesForgotten
 from controlplane.core.log.events import EVENT_TYPES
 from tests.simulation.audit import AUDITED_ALIKE
-from tests.simulation.invariants.bounds import ANSWERED_AT_ALL, ANSWERED_IN_TIME, FENCED_AT_ALL, FENCED_IN_TIME
+from tests.simulation.invariants.bounds import (
+    ANSWERED_AFTER_FAILOVER,
+    ANSWERED_BY_ANY,
+    ANSWERED_IN_TIME,
+    FENCED_AFTER_FAILOVER,
+    FENCED_BY_ANY,
+    FENCED_IN_TIME,
+)
 from tests.simulation.invariants.cut_watch import CUT_KEEPS_THE_PROMISE
 from tests.simulation.invariants.endings import NO_AGENT_ENDS
 from tests.simulation.invariants.fencing import DEAD_ARE_FENCED, HEARD_IN_TIME, KEEPS_ITS_PROMISE, TIME_PASSES
@@ -16,7 +23,7 @@ from tests.simulation.invariants.losses import STOPS_IN_TIME
 from tests.simulation.invariants.overlap import Cause
 from tests.simulation.invariants.ownership import ONE_OWNER
 from tests.simulation.invariants.readers import ALIKE, COMMITTED, FORWARD
-from tests.simulation.invariants.sizes import SMALL_HEARTBEATS, SMALL_OBSERVATIONS
+from tests.simulation.invariants.sizes import SMALL_HEARTBEATS, SMALL_OBSERVATIONS, SMALL_STATE
 from tests.simulation.run import ABOVE_FLOOR, NO_PROCESS_ENDS, NOT_ANOTHERS
 from tests.simulation.setting import SettingKind
 from tests.simulation.summary import Summary
@@ -34,7 +41,8 @@ _INVARIANTS: Final = frozenset(
         ABOVE_FLOOR,
         ALIKE,
         ALL_ANSWERED,
-        ANSWERED_AT_ALL,
+        ANSWERED_AFTER_FAILOVER,
+        ANSWERED_BY_ANY,
         ANSWERED_IN_TIME,
         ANSWERED_ONCE,
         AUDITED_ALIKE,
@@ -42,7 +50,8 @@ _INVARIANTS: Final = frozenset(
         CONTINUES,
         CUT_KEEPS_THE_PROMISE,
         DEAD_ARE_FENCED,
-        FENCED_AT_ALL,
+        FENCED_AFTER_FAILOVER,
+        FENCED_BY_ANY,
         FENCED_IN_TIME,
         FORWARD,
         HEARD_IN_TIME,
@@ -57,6 +66,7 @@ _INVARIANTS: Final = frozenset(
         POSITIONS,
         SMALL_HEARTBEATS,
         SMALL_OBSERVATIONS,
+        SMALL_STATE,
         STOPS_IN_TIME,
         TIME_PASSES,
         WHOLE,

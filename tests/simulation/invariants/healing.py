@@ -34,3 +34,11 @@ def what_did_not_heal(world: World, watch: LogWatch) -> Iterator[str]:
     unanswered = sorted(world.intents_sent - watch.answers.keys())
     if unanswered:
         yield f"intents {unanswered[:4]} have no answer"
+    yield from _unwritten_letters(world)
+
+
+def _unwritten_letters(world: World) -> Iterator[str]:
+    for name, running in sorted(world.running.items()):
+        unwritten = running.controller._components.dead_letters.unwritten  # noqa: SLF001 - no program asks for it
+        if unwritten:
+            yield f"{name} has {unwritten} dead letters that are not written"

@@ -1,10 +1,11 @@
-"""What may not grow without end: heartbeats, and what a controller remembers of them."""
+"""What may not grow without end: heartbeats, what a controller remembers of them, and the state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.config import HEARTBEATS
+from controlplane.core.intents.image import ANSWERED_INTENTS_KEPT
 from controlplane.core.log.state import State
 from controlplane.core.membership.log_time import MARK_SPACING_MS, WINDOW_MS, PartitionView
 from tests.simulation.invariants.verdicts import Verdicts
@@ -13,6 +14,7 @@ from tests.simulation.world import World
 
 SMALL_HEARTBEATS: Final = "a heartbeat has a fixed part and less than two bytes for each replica that it reports"
 SMALL_OBSERVATIONS: Final = "a controller remembers of heartbeats no more than the window of log time holds"
+SMALL_STATE: Final = "the state and the table hold no node but those that were started, and no answer twice"
 
 _HEARTBEAT_FIXED_BYTES: Final = 400
 _BYTES_A_REPLICA: Final = 2
@@ -35,6 +37,13 @@ class SizeWatch:
         replicas = max(len(state.slots.table), 256) + _A_FEW * 20
         self._judge_heartbeats(_HEARTBEAT_FIXED_BYTES + _BYTES_A_REPLICA * replicas)
         started = set(self.world.machines) | set(self.world.without_process)
+        strangers = state.membership.nodes.keys() - started
+        answers = len(state.intents.answered)
+        self.verdicts.judge(
+            SMALL_STATE,
+            not strangers and answers == min(state.intents.answer_count, ANSWERED_INTENTS_KEPT),
+            f"the state holds {sorted(strangers)} and {answers} of {state.intents.answer_count} answers",
+        )
         for name, running in self.world.running.items():
             for number, view in _observed(running).items():
                 heard_most = len(started) * _A_FEW

@@ -118,6 +118,12 @@ MUTANTS: Final = (
         scene=letters_have_no_place,
     ),
     Mutant(
+        "counts a dead letter twice that Kafka did not take at once",
+        "controlplane.service.dead_letters:DeadLetterWriter._on_delivery",
+        "self._in_flight -= 1",
+        "self._in_flight -= delivery.error is None",
+    ),
+    Mutant(
         "leads on a log that has lost its end, and asks nobody how far it went",
         "controlplane.core.log.log_mark:check_known_end",
         "for where, mark in known:",
