@@ -1,6 +1,6 @@
 """Sends the records of a node."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from controlplane.codec.inputs import encode_input
@@ -39,27 +39,30 @@ class LargestThatFits:
         self._topic = topic
         self._left_out = ""
 
-    def send(self, payloads: Sequence[tuple[InputPayload, str]], on_delivery: Callable[[Delivery], None]) -> None:
+    def send(self, payloads: Iterable[tuple[InputPayload, str]], on_delivery: Callable[[Delivery], None]) -> None:
         """Append the first record that fits, and log a warning when it is another one than last time.
 
         Args:
-            payloads: the record, and what it may be instead; each with what is left out of it, in words.
+            payloads: the record, and what it may be instead, each made only if the one before does not fit; with what
+                is left out of it, in words.
             on_delivery: see :meth:`controlplane.ports.EventWriter.send`.
 
         Raises:
             InvalidInputError: every reader would refuse the record, or not even the last one fits.
         """
-        detail = ""
-        for index, (payload, left_out) in enumerate(payloads):
+        too_large: InvalidInputError | None = None
+        for payload, left_out in payloads:
             try:
                 send_record(self._shared, self._writer, self._topic, payload, on_delivery)
             except InvalidInputError as error:
-                if error.reason != _TOO_LARGE or index == len(payloads) - 1:
+                if error.reason != _TOO_LARGE:
                     raise
-                detail = error.detail
-            else:
-                if left_out not in ("", self._left_out):
-                    text = f"records are sent without {left_out}: they take too much"
-                    self._shared.logger.warning(text, topic=self._topic, error=detail)
-                self._left_out = left_out
-                return
+                too_large = error
+                continue
+            if left_out not in ("", self._left_out):
+                text = f"records are sent without {left_out}: they take too much"
+                self._shared.logger.warning(text, topic=self._topic, error=too_large and too_large.detail)
+            self._left_out = left_out
+            return
+        if too_large is not None:
+            raise too_large

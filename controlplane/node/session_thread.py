@@ -1,7 +1,7 @@
 """The agent's thread that drives the session machine: joining, heartbeats, draining and leaving."""
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, assert_never
 
@@ -20,6 +20,7 @@ from controlplane.core.session.messages import (
     SessionEvent,
 )
 from controlplane.core.session.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState
+from controlplane.core.slots.reports import few, merged
 from controlplane.core.values.identifiers import Incarnation, ProcessId
 from controlplane.core.values.machine import Woke
 from controlplane.errors import ConfigurationError, SupersededError
@@ -144,9 +145,10 @@ class SessionThread:
             self._shared.logger.warning(text, joins=self._joins_sent, incarnation=incarnation)
 
     def _send_heartbeat(self, sent_at_ms: int) -> None:
-        """Send a heartbeat. If it takes too much, it goes without the statuses of bundles, or of slots as well.
+        """Send a heartbeat. If it takes too much, it goes without the statuses of bundles, or of some slots as well.
 
-        Those of bundles go first, because no decision needs them.
+        Those of bundles go first, because no decision needs them. Of those of slots some always stay, because a node
+        that reports none counts as ready in each.
         """
         node, wall_ms = self._shared.node, self._shared.clock.wall_ms()
         report = self._shared.book.report(wall_ms)
@@ -163,16 +165,7 @@ class SessionThread:
             self._process_id,
         )
         on_delivery = partial(self._on_heartbeat, sent_at_ms=sent_at_ms)
-        without_bundles = beat._replace(bundle_statuses=())
-        without_statuses = without_bundles._replace(slot_statuses=(), slot_groups=())
-        self._heartbeats.send(
-            (
-                (beat, ""),
-                (without_bundles, "the statuses of bundles"),
-                (without_statuses, "the statuses of bundles and slots"),
-            ),
-            on_delivery,
-        )
+        self._heartbeats.send(_ever_smaller(beat), on_delivery)
 
     def _on_heartbeat(self, delivery: Delivery, sent_at_ms: int) -> None:
         metrics = self._shared.metrics
@@ -198,3 +191,12 @@ class SessionThread:
         self._log.compare(session, now_ms, self._shared.book.epoch)
         with self._shared.changed:
             self._shared.changed.notify_all()
+
+
+def _ever_smaller(beat: Heartbeat) -> Iterator[tuple[Heartbeat, str]]:
+    """A heartbeat, and what may be sent instead; each with what is left out of it, in words."""
+    yield beat, ""
+    without_bundles = beat._replace(bundle_statuses=())
+    yield without_bundles, "the statuses of bundles"
+    brief = without_bundles._replace(slot_statuses=few(beat.slot_statuses), slot_groups=merged(beat.slot_groups))
+    yield brief, "the statuses of bundles, and parts of those of slots"

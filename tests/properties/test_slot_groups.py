@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controlplane.codec.inputs import MAX_RECORD_BYTES, encode_input
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.slots.reports import SlotReport, SlotStatus, grouped, statuses_in
+from controlplane.core.slots.reports import SlotReport, SlotStatus, few, grouped, merged, statuses_in
 from controlplane.core.slots.sync import is_stable
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, SlotId
@@ -53,6 +53,36 @@ def test_groups_of_an_older_table_count_for_as_much_as_single_statuses(
                               for slot in new if slot.leader == "n2"), Epoch(4), 100, 0)  # fmt: skip
     said = [{"n1": SlotReport(way, Epoch(3), 100, 0), "n2": others} for way in (one_by_one, in_groups)]
     assert is_stable(new, said[0], max_sync_gap_ms=50) == is_stable(new, said[1], max_sync_gap_ms=50)
+
+
+@given(HELD)
+def test_merged_groups_hold_every_slot_with_its_status_and_no_later_sync(
+    held: list[tuple[SlotId, ReplicaStatus, int]],
+) -> None:
+    """A follower may seem to be behind where it is not, never the other way round; one group a status is left."""
+    groups = merged(grouped(held))
+    assert len(groups) == len({status for _, status, _ in held})
+    said = {slot_id: group for group in groups for slot_id in group.slot_ids}
+    assert {slot_id: group.status for slot_id, group in said.items()} == {each[0]: each[1] for each in held}
+    assert all(said[slot_id].last_sync_ms <= last_sync_ms for slot_id, _, last_sync_ms in held)
+
+
+def test_whatever_a_node_holds_some_of_it_fits_and_what_is_ready_goes_first() -> None:
+    """Every second slot is ready, at times of its own: neither runs nor times can be put together."""
+    slots = 300_000
+    statuses = ReplicaStatus.HEALTHY, ReplicaStatus.MIGRATING
+    held = [(SlotId(number), statuses[number % 2], number) for number in range(slots)]
+    groups = merged(grouped(held))
+    single = [SlotStatus(slot_id, 1_000_000, False, status, 2**41) for slot_id, status, _ in held]
+    assert len(encode_input(Heartbeat("n1", 1, 0, Epoch(1), NodeRole.DATA, slot_groups=groups))) <= MAX_RECORD_BYTES
+    assert (
+        len(encode_input(Heartbeat("n1", 1, 0, Epoch(1), NodeRole.DATA, slot_statuses=few(single)))) < MAX_RECORD_BYTES
+    )
+    assert [group.status for group in groups] == [ReplicaStatus.HEALTHY]
+    assert {each.status for each in few(single)} == {ReplicaStatus.HEALTHY}
+    unready = [each for each in single if each.status is ReplicaStatus.MIGRATING]
+    assert few(unready)
+    assert few([]) == ()
 
 
 @pytest.mark.parametrize(("slot_count", "held_count"), [(32_768, 16_384), (131_072, 65_536)])

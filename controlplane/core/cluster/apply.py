@@ -40,7 +40,8 @@ def apply_cluster_event(cluster: ClusterImage, event: ClusterEvent, epoch: Epoch
                 raise InvariantViolationError(
                     f"the log's feature level is {cluster.feature_level}, and {feature_level} does not raise it"
                 )
-            return _dated(replace(cluster, feature_level=feature_level), epoch)
+            # Rows of another version are written, and so a limit that this same decision has shortened.
+            return _dated(replace(cluster, feature_level=feature_level), Epoch(epoch + 1))
         case NodesForgotten(incarnation_floor=floor):
             if floor < cluster.incarnation_floor:
                 raise InvariantViolationError(

@@ -83,7 +83,7 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     Nothing is decided before the first tick, because there is no log time without one. Joins wait for the policy's
     linger so that a burst of them becomes one epoch. A death never waits.
     """
-    observations = since_last_decision(state, _without_old_news(state, observations))
+    observations = _without_forged_ticks(state, since_last_decision(state, _without_old_news(state, observations)))
     observed_ms = observations.now_ms
     if observed_ms is None:
         return DecideResult(None, (), observations)
@@ -140,6 +140,17 @@ def _without_old_news(state: State, observations: Observations) -> Observations:
     """The observations without inputs that a decision has taken up before; a leader may read those later."""
     pending = tuple(record for record in observations.pending if _is_news(state, record))
     return observations if len(pending) == len(observations.pending) else replace(observations, pending=pending)
+
+
+def _without_forged_ticks(state: State, observations: Observations) -> Observations:
+    """The observations without ticks that name a decision after the last one, which this leader has made or read."""
+    views = observations.partitions
+    believed = {number: view.without_ticks_beyond(state.seq, state.epoch) for number, view in views.items()}
+    return (
+        observations
+        if all(believed[number] is views[number] for number in views)
+        else replace(observations, partitions=believed)
+    )
 
 
 def _is_news(state: State, record: InputRecord) -> bool:

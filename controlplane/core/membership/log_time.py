@@ -8,7 +8,7 @@ node silent: without ticks no log time passes, and a late tick counts 200 ms at 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
 from controlplane.config import MAX_TICK_GAP_MS
@@ -31,18 +31,21 @@ FRESH_PARTITION_MS: Final = 1_000
 """Partition 0 counts as read so far while its last tick is at most this much older than that of any partition."""
 MARK_SPACING_MS: Final = 100
 """Spacing of marks: the first tick in each 100 ms of append time is kept, regardless of where a reader began."""
+_NO_SEQ: Final = Seq(0)
+_NO_EPOCH: Final = Epoch(0)
 
 
 class Heard(NamedTuple):
     """The latest heartbeat of an incarnation in a partition, and the partition's clock at its append.
 
-    ``seq`` is the greatest one that the ticks before it name.
+    ``seq`` is the greatest one that the ticks before its offset name.
     """
 
     clock_ms: int
     append_time_ms: int
     heartbeat: Heartbeat
     seq: Seq = Seq(0)
+    offset: int = 0
 
 
 class TickMark(NamedTuple):
@@ -76,6 +79,7 @@ class PartitionView:
         ticked: the clock at the last tick of each controller that ticks.
         ticks: the ticks of the last :data:`WINDOW_MS` and one before, oldest first. From feature level 3 on they date
             what marks date below it.
+        named_seq, named_epoch: the greatest that ticks have named.
     """
 
     clock_ms: int = 0
@@ -85,6 +89,29 @@ class PartitionView:
     marks: tuple[TickMark, ...] = ()
     ticked: Mapping[ControllerId, int] = field(default_factory=dict)
     ticks: tuple[ReadTick, ...] = ()
+    named_seq: Seq = _NO_SEQ
+    named_epoch: Epoch = _NO_EPOCH
+
+    def without_ticks_beyond(self, seq: Seq, table_epoch: Epoch) -> "PartitionView":
+        """The view without ticks that name a later decision or table than those of a leader's own state.
+
+        Its own log holds all that the sender of a tick can have read, so such a tick was forged or damaged. It would
+        date decisions that are not made yet. Its append time has counted, as that of any record may.
+        """
+        if self.named_seq <= seq and self.named_epoch <= table_epoch:
+            return self
+        ticks = tuple(tick for tick in self.ticks if tick.seq <= seq and tick.table_epoch <= table_epoch)
+        view = replace(
+            self,
+            ticks=ticks,
+            named_seq=max((tick.seq for tick in ticks), default=_NO_SEQ),
+            named_epoch=max((tick.table_epoch for tick in ticks), default=_NO_EPOCH),
+        )
+        heard = {
+            member: each._replace(seq=view.seq_before(each.offset)) if each.seq > seq else each
+            for member, each in self.heard.items()
+        }
+        return replace(view, heard=heard)
 
     def since_seq_ms(self, seq: Seq) -> int:
         """The log time since the first tick that names this decision or a later one; 0 before there is one.
@@ -155,7 +182,7 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
     heartbeats = []
     marks: list[TickMark] = []
     ticks: list[ReadTick] = []
-    seq = max((tick.seq for tick in view.ticks), default=Seq(0))
+    seq, table_epoch = view.named_seq, view.named_epoch
     ticked = dict(view.ticked)
     for record in batch:
         payload = record.payload
@@ -163,14 +190,16 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         if isinstance(payload, Heartbeat):
             # Not the clock at the last tick: the node's silence would begin too early.
             heard_at_ms = clock_ms + _gap_ms(last_tick_ms, append_time_ms)
-            heard[payload.node_id, payload.incarnation] = Heard(heard_at_ms, append_time_ms, payload, seq)
+            heard[payload.node_id, payload.incarnation] = Heard(
+                heard_at_ms, append_time_ms, payload, seq, record.coordinates.offset
+            )
             heartbeats.append(record)
         elif isinstance(payload, Tick):
             clock_ms += _gap_ms(last_tick_ms, append_time_ms)
             if last_tick_ms is None or append_time_ms // MARK_SPACING_MS != last_tick_ms // MARK_SPACING_MS:
                 marks.append(TickMark(record.coordinates.offset, append_time_ms, clock_ms))
             ticks.append(ReadTick(record.coordinates.offset, clock_ms, payload.seq, payload.table_epoch))
-            seq = max(seq, payload.seq)
+            seq, table_epoch = max(seq, payload.seq), max(table_epoch, payload.table_epoch)
             last_tick_ms = append_time_ms
             ticked[payload.controller_id] = clock_ms
     return PartitionView(
@@ -181,6 +210,8 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         _recent((*view.marks, *marks), clock_ms) if marks else view.marks,
         {each: at_ms for each, at_ms in ticked.items() if clock_ms - at_ms < TICK_VALIDITY_MS},
         _recent((*view.ticks, *ticks), clock_ms) if ticks else view.ticks,
+        seq,
+        table_epoch,
     )
 
 

@@ -249,7 +249,7 @@ class NodeSession:
             case TableChanged(row=row, silence_limit_ms=silence_limit_ms, incarnation_floor=floor):
                 self._row = row
                 self._floor = floor
-                self._keep_within(silence_limit_ms)
+                self._keep_within(now_ms, silence_limit_ms)
             case HeartbeatAcknowledged(sent_at_ms=sent_at_ms):
                 actions += self._acknowledged(now_ms, sent_at_ms)
             case TableConfirmed(asked_at_ms=asked_at_ms):
@@ -284,11 +284,12 @@ class NodeSession:
         if after is SessionState.LOST_LOG:
             self._lost_at_ms = now_ms
 
-    def _keep_within(self, silence_limit_ms: int) -> None:
+    def _keep_within(self, now_ms: int, silence_limit_ms: int) -> None:
         """Adapt the validity of an acknowledgement and the heartbeat interval to the cluster's silence limit."""
         margin_ms = max(self._settings.self_fencing_margin_ms, -(-silence_limit_ms // LEAST_MARGIN_DIVISOR))
         self._good_for_ms = silence_limit_ms - min(margin_ms, silence_limit_ms // 2)
         self._heartbeat_interval_ms = min(self._settings.heartbeat_interval_ms, self._good_for_ms // 2)
+        self._heartbeat_at_ms = min(self._heartbeat_at_ms, now_ms + self._heartbeat_interval_ms)
 
     def _acknowledged(self, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
         if self.state not in _MEMBER_STATES or sent_at_ms < self._member_since_ms:

@@ -2,12 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 from controlplane.core.values.replica_status import ReplicaStatus
 
+_STATUSES_THAT_FIT: Final = 8_000
+"""Of statuses that are no groups: 24 bytes each at most, in a record of 256 KiB."""
+_RUNS_THAT_FIT: Final = 64_000
+"""Numbers of all groups: 3 bytes each at most, in such a record. It is even, because numbers come in pairs."""
 GROUPS_FROM_LEVEL: Final = 3
 """The feature level from which nodes report slots in groups: every controller can read them then."""
 
@@ -65,6 +70,35 @@ def grouped(held: Iterable[tuple[SlotId, ReplicaStatus, int]]) -> tuple[SlotGrou
             runs.setdefault(key, []).extend((slot_id - end, 1))
         ends[key] = slot_id + 1
     return tuple(SlotGroup(*key, tuple(numbers)) for key, numbers in runs.items())
+
+
+def merged(groups: Iterable[SlotGroup]) -> tuple[SlotGroup, ...]:
+    """Groups that fit into a record: one for each status, synced when the slot was that was synced first.
+
+    Slots that are ready come first. Where even these are scattered too much, a slot that is left out is not ready.
+    """
+    oldest: dict[ReplicaStatus, int] = {}
+    held = []
+    for group in groups:
+        oldest[group.status] = min(group.last_sync_ms, oldest.get(group.status, group.last_sync_ms))
+        held += [(slot_id, group.status) for slot_id in group.slot_ids]
+    whole = grouped((slot_id, status, oldest[status]) for slot_id, status in sorted(held, key=itemgetter(0)))
+    left, fitting = _RUNS_THAT_FIT, []
+    for group in sorted(whole, key=lambda each: each.status is not ReplicaStatus.HEALTHY):
+        runs = group.runs[:left]
+        left -= len(runs)
+        if runs:
+            fitting.append(group._replace(runs=runs))
+    return tuple(fitting)
+
+
+def few(statuses: Sequence[SlotStatus]) -> tuple[SlotStatus, ...]:
+    """As many statuses as fit into a record: of slots that are ready first. A slot that is left out is not ready then.
+
+    There is one at least, unless there is none, because a node without statuses counts as ready in every slot.
+    """
+    ready = [each for each in statuses if each.status is ReplicaStatus.HEALTHY]
+    return tuple(ready or statuses)[:_STATUSES_THAT_FIT]
 
 
 def statuses_in(

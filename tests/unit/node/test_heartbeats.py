@@ -126,10 +126,12 @@ def test_raising_the_level_changes_the_heartbeats_of_running_agents(member: Memb
     assert member.next_beat()[0] == "Heartbeat.v2"
 
 
-def test_statuses_that_do_not_fit_are_left_out_and_the_node_lives(
+def test_times_of_syncs_that_do_not_fit_are_put_together_and_the_node_lives(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agent that ended here would leave its slots to others, which would end next."""
+    for slot_id in range(4):
+        member.agent.slot_ready(slot_id, synced_at_ms=100 - slot_id)
     with capture_logs() as lines:
         size_bytes = len(inputs.encode_input(member.next_beat()[1]))
         monkeypatch.setattr(inputs, "MAX_RECORD_BYTES", size_bytes - 1)
@@ -137,9 +139,23 @@ def test_statuses_that_do_not_fit_are_left_out_and_the_node_lives(
         monkeypatch.undo()
         beats = [read(record)[1] for record in records]
         whole = member.next_beat()[1]
-    assert [(beat.slot_statuses, beat.slot_groups) for beat in beats] == [((), ())] * 2
-    assert whole.slot_groups
-    assert sum("without the statuses" in str(line["event"]) for line in lines) == 1
+    together = (SlotGroup(ReplicaStatus.HEALTHY, 97, (0, 4)), beats[0].slot_groups[-1]._replace(runs=(4, 4)))
+    assert [beat.slot_groups for beat in beats] == [together, together]
+    assert len(whole.slot_groups) == 5
+    assert sum("parts of those of slots" in str(line["event"]) for line in lines) == 1
+
+
+@pytest.mark.parametrize("member", [GROUPS_FROM_LEVEL - 1], indirect=True)
+def test_below_the_level_slots_that_are_not_ready_are_left_out_first(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that reports no slot counts as ready in each: the last copies of others would be given up for its own."""
+    member.agent.slot_ready(3)
+    size_bytes = len(inputs.encode_input(member.next_beat()[1]))
+    monkeypatch.setattr(inputs, "MAX_RECORD_BYTES", size_bytes - 1)
+    record = member.beat()
+    monkeypatch.undo()
+    assert [(each.slot_id, each.status) for each in read(record)[1].slot_statuses] == [(3, ReplicaStatus.HEALTHY)]
 
 
 def test_statuses_of_bundles_are_left_out_before_those_of_slots(member: Member) -> None:

@@ -1,7 +1,7 @@
 """A silence limit that changes while nodes are cut off: nobody is fenced while he may still serve."""
 
 from controlplane.core.cluster.events import FormerSilenceLimitEnded
-from controlplane.core.cluster.policy import SILENCE_MARGIN_MS, ClusterPolicy, FormerSilenceLimit
+from controlplane.core.cluster.policy import SEVERAL_BROKERS_LEVEL, SILENCE_MARGIN_MS, ClusterPolicy, FormerSilenceLimit
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeRole, NodeStatus
@@ -198,4 +198,20 @@ def test_short_limit_does_not_depend_on_the_first_partition() -> None:
     world.run(2_000, ("n1", "n2"))
     assert world.ask("change_policy", silence_limit_ms=str(SHORT_MS)).outcome is IntentOutcome.DONE
     heard(world, 500, dict.fromkeys(("n1", "n2"), world.state.epoch))
+    assert world.state.cluster.silence_limit_ms == SHORT_MS
+
+
+def test_limit_that_falls_in_the_decision_that_raises_the_level_waits_for_the_epoch_of_that_decision() -> None:
+    """Both intents may wait while there is no leader. Heartbeats carry the epoch before, which shows the long limit."""
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LONG_MS), first_feature_level=2)
+    world.admit("n1", "n2", "n3")
+    heard(world, 1_000, dict.fromkeys(("n1", "n2", "n3"), world.state.epoch))
+    before = world.state.epoch
+    world.intent("fall", "change_policy", silence_limit_ms=str(SHORT_MS))
+    world.intent("raise", "raise_feature_level", level=str(SEVERAL_BROKERS_LEVEL))
+    world.run(200)
+    assert world.state.epoch == before + 1
+    heard(world, 1_000, {"n1": before, "n2": world.state.epoch, "n3": world.state.epoch})
+    assert world.state.cluster.silence_limit_ms == LONG_MS
+    heard(world, 500, dict.fromkeys(("n1", "n2", "n3"), world.state.epoch))
     assert world.state.cluster.silence_limit_ms == SHORT_MS
