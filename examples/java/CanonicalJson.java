@@ -21,7 +21,7 @@ final class CanonicalJson {
     private static final Set<String> NAMED_BESIDE_EVENTS = Set.of("Slot", "Bundle", "Namespace");
     private static final Map<String, Set<String>> LATER_FIELDS =
             Map.of(
-                    "ClusterPolicy", Set.of("intent_rights"),
+                    "ClusterPolicy", Set.of("intent_rights", "forget_nodes_after_ms"),
                     "Node", Set.of("process_id"),
                     "TermOpened", Set.of("observed_from", "cluster"));
 
@@ -35,8 +35,8 @@ final class CanonicalJson {
             tree.put(field.name(), treeOf(record.get(field.pos()), field.name().equals("events")));
         }
         for (String later : LATER_FIELDS.getOrDefault(schema.getName(), Set.of())) {
-            Object value = tree.get(later);
-            if (value instanceof Map && ((Map<?, ?>) value).isEmpty() || "".equals(value)) {
+            Schema.Field field = schema.getField(later);
+            if (field != null && tree.get(later).equals(field.defaultVal())) {
                 tree.remove(later);
             }
         }

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from controlplane.core.cluster.events import FeatureLevelRaised
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.apply import apply, stamp
 from controlplane.core.log.carried_out import carried_out
@@ -111,7 +112,12 @@ class Draft:
         )
         stamped = stamp(self.state, decision)
         decision = decision.with_state_digest(stamped.digest())
-        return SealedDecision(decision, replace(stamped, last_digest=decision.digest()), rows, republish)
+        state = replace(stamped, last_digest=decision.digest())
+        return SealedDecision(decision, state, rows, republish or (bool(rows) and self._raises_level()))
+
+    def _raises_level(self) -> bool:
+        """Whether rows may have a new version from this decision on. Rows of one epoch are written in one version."""
+        return any(isinstance(event, FeatureLevelRaised) for event in self.events)
 
     def _merged(self, positions: Mapping[TopicPartition, int]) -> dict[str, int]:
         merged = dict(self.before.positions)

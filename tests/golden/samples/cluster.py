@@ -25,6 +25,7 @@ POLICY_EVENTS = (
 )
 FORGETTING_EVENTS = (
     PolicyChanged(ClusterPolicy(forget_nodes_after_ms=3_600_000), None),
+    PolicyChanged(ClusterPolicy(), None),
     NodesForgotten(("n7", "n8"), STARTED_MS),
 )
 

@@ -2,18 +2,23 @@
 
 from dataclasses import replace
 
+from controlplane.adapters.system_clock import SystemClock
 from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import decision_key
 from controlplane.codec.framing import default_framing
-from controlplane.config import DECISIONS
-from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.config import DECISIONS, ClusterConfig
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq, Term, TopicPartition
 from controlplane.errors import UnsupportedFeatureLevelError
+from controlplane.inspection.past_states import table_of
+from controlplane.inspection.readers import read_routing_table
+from controlplane.inspection.source import LogSource
 from controlplane.ports import CommitOutcome, LeaseGranted, LogReader, OutgoingRecord, PolledBatch
 from controlplane.testing import MemoryLeaseStore, MemoryTransactionalWriter
 from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
+from tests.helpers.published_world import PublishedWorld
 
 LEASE_MS = 60_000
 
@@ -85,3 +90,13 @@ def test_it_wins_the_lease_and_fences_nobody() -> None:
         again = lease.acquire("newer", Term(0), LEASE_MS)
         assert isinstance(again, LeaseGranted)
         assert again.term > granted.term + 1
+
+
+def test_a_raised_level_writes_every_row_in_its_new_version() -> None:
+    """Otherwise the next leader finds rows of two versions, takes the table for damaged, and repairs it first."""
+    world = PublishedWorld(ClusterConfig("test"), ClusterPolicy(slot_count=8), first_feature_level=2)
+    world.admit("n1", "n2")
+    world.ask("raise_feature_level", level="3")
+    shown = read_routing_table(LogSource(world.reader(), SystemClock()))
+    assert shown is not None
+    assert shown.digest == table_of(world.state).digest
