@@ -23,9 +23,10 @@ _HEAD = f"""\
 Every Kafka topic of a cluster with its settings. Names begin with the cluster's name: `demo.heartbeats`.
 `controlplane topics apply` creates missing topics and checks the others. A setting is a *promise* or *advice*: a
 controller does not start on a topic that breaks a promise, and advice is only reported. Three copies of each topic are
-advice, used if there are enough brokers. `min.insync.replicas` is a promise: 2 with three copies, 1 with fewer. Values
-are [Avro](schemas.md) in single-object encoding; inputs [may come in Confluent's framing](../../schemas/README.md) as
-well. Every reader has to set `isolation.level=read_committed`.
+advice: `controlplane topics apply` refuses to create fewer without `--least-copies`. `min.insync.replicas` is a
+promise: 2 with three copies, 1 with fewer. Values are [Avro](schemas.md) in single-object encoding; inputs
+[may come in Confluent's framing](../../schemas/README.md) as well. Every reader has to set
+`isolation.level=read_committed`.
 
 | topic | key | writer | content |
 |---|---|---|---|

@@ -18,12 +18,13 @@ import structlog
 
 from controlplane.core.values.identifiers import ControllerId, NodeId
 from examples.kv.client import Acknowledged
-from tests.chaos.broker_faults import BROKER_WEIGHTS, BrokerFaultKind, BrokerInjector
+from tests.chaos.broker_faults import BROKER_WEIGHTS, WRONG_CLOCKS, BrokerFaultKind, BrokerInjector
 from tests.chaos.broker_parts import BrokerParts
 from tests.chaos.faults import LEADER_DEATHS, WEIGHTS, FaultKind, Injector
 from tests.chaos.parts import ChaosParts, Parts
 from tests.chaos.run import Report, kinds_until, run
 from tests.helpers.real_cluster import RealCluster
+from tests.helpers.shifted_clock import why_no_shifted_clocks
 from tests.kills.cluster import KvCluster
 
 CONTROLLERS = 3
@@ -119,6 +120,10 @@ def unleash(
 def _kinds(kafka: Brokers, minutes: float, chance: random.Random) -> Iterator[Enum]:
     """Kinds by chance; the minutes begin when the cluster runs and the first one is asked for."""
     weights = WEIGHTS if kafka.number == 1 else BROKER_WEIGHTS
+    reason = why_no_shifted_clocks()
+    if kafka.number > 1 and reason is not None:
+        _tell(f"WITHOUT {', '.join(sorted(kind.value for kind in WRONG_CLOCKS))}: {reason}")
+        weights = {kind: weight for kind, weight in weights.items() if kind not in WRONG_CLOCKS}
     yield from kinds_until(time.monotonic() + 60 * minutes, chance, weights)
 
 

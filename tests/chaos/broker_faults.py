@@ -30,6 +30,7 @@ from tests.chaos.proxy import LinkMode
 from tests.helpers.end_markers import hidden_records
 from tests.helpers.partition_leaders import PartitionLeaders
 from tests.helpers.polling import poll_until
+from tests.helpers.shifted_clock import why_no_shifted_clocks
 from tests.helpers.transaction_states import ENDING, transaction_state
 from tests.kills.cluster import KvCluster
 
@@ -302,17 +303,22 @@ class BrokerInjector(Injector):
 
     def _move_partitions(self, _: Victims) -> None:
         """Four topics, each led by another broker than before, which gets a copy first where it has none."""
-        moved = []
+        moved, led = [], {}
         for topic in self._chance.sample(_TOPICS, _MOVES):
             leader = self._leaders.leader(self._name(topic))
             other = self._chance.choice(self._others(leader))
             self._leaders.move_leader(self._name(topic), other)
+            led[self._name(topic)] = other
             moved.append(f"{topic} from {leader} to {other}")
-        self._looks.append(lambda: Effect(True, ", ".join(moved)))
+        self._looks.append(lambda: Effect(self._are_led_as(led), ", ".join(moved)))
+
+    def _are_led_as(self, led: Mapping[str, int]) -> bool:
+        return all(self._leaders.leader(topic) == broker for topic, broker in led.items())
 
     def _shift_clock(self, broker: int, milliseconds: int) -> None:
         """While the broker dates heartbeats: stepped as it works."""
         if broker not in self._several.clocks:
+            self._looks.append(lambda: Effect(False, f"no clock was shifted: {why_no_shifted_clocks()}"))
             return
         self._leaders.move_leader(self._name(HEARTBEATS), broker)
         self._undo.append(lambda: self._set_right(broker))

@@ -32,8 +32,8 @@ level  what it adds
        the cluster; the policy may have intent rights; an event raises the level; tenants
 3      decisions that hold with several brokers: at most a part of the nodes is fenced for silence within a window;
        ticks name what their senders have read, and no append times of two partitions are compared; heartbeats with
-       groups of slots of equal status; nodes name their process; the table says the level; nodes that are gone for
-       long are forgotten
+       groups of slots of equal status; nodes name their process; the table says the level; a shortened silence limit
+       holds as soon as every member knows it; nodes that are gone for long are forgotten
 =====  ===========================================================================================================
 
 A new log begins at the newest level that its first leader supports. From then on only an operator raises it.
