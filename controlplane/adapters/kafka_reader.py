@@ -5,7 +5,7 @@ The guarantees of the port are implemented as follows:
 - Positions are the caller's: partitions are assigned manually, nothing is committed, and no group is joined.
 - Only committed records, up to the last stable offset: ``isolation.level=read_committed``.
 - No record is skipped silently: ``auto.offset.reset=error``. Once a partition cannot be read any further, every poll
-  raises the error until the next assignment. See :mod:`controlplane.adapters.kafka_range_doubts` for offsets that the
+  raises the error until the next assignment. See :mod:`controlplane.adapters.kafka_out_of_range` for offsets that the
   broker that was asked does not have.
 - An end is reported after the records before it, and may be reported again.
 - The reader reconnects by itself: :class:`ReplaceableConsumer` replaces a consumer that receives nothing.
@@ -23,8 +23,8 @@ from confluent_kafka import TopicPartition as KafkaPosition
 from controlplane.adapters.kafka_client import SOCKET_TIMEOUT_MS, client_settings, new_client
 from controlplane.adapters.kafka_errors import Access, in_words, is_denied, is_out_of_range, reading_error
 from controlplane.adapters.kafka_log_listener import LogListener
+from controlplane.adapters.kafka_out_of_range import OutOfRangeRetries
 from controlplane.adapters.kafka_queries import KafkaQueries
-from controlplane.adapters.kafka_range_doubts import RangeDoubts
 from controlplane.adapters.kafka_replaceable_consumer import ReplaceableConsumer
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
@@ -68,7 +68,7 @@ class KafkaLogReader:
         self._queries = KafkaQueries(cluster, self._consumer, make, self._access, request_timeout_ms / 1_000)
         self._names: dict[str | None, str] = {}
         self._broken: ControlPlaneError | None = None
-        self._doubts = RangeDoubts()
+        self._doubts = OutOfRangeRetries()
         self._positions: dict[TopicPartition, int] = {}
         # The clock of the stall detector: time that the caller spends elsewhere does not count as waiting.
         self._waited_s = 0.0
@@ -104,7 +104,7 @@ class KafkaLogReader:
         if any(offset < 0 for offset in positions.values()):
             raise InvariantViolationError(f"offsets to read from have to be 0 or more, not {dict(positions)}")
         self._broken = None
-        self._doubts = RangeDoubts()
+        self._doubts = OutOfRangeRetries()
         self._names = {self._cluster.topic(place.topic): place.topic for place in positions}
         self._positions = dict(positions)
         self._consumer.stalls.expect_only([self._in_kafka(place) for place in positions])

@@ -16,9 +16,9 @@ from controlplane.core.session.node_session import SessionSettings
 from controlplane.core.values.addresses import Address
 from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent, NodeCallbacks, NodeLoad
+from controlplane.node.alternating_writer import AlternatingWriter
 from controlplane.node.description import NodeDescription
 from controlplane.node.load_thread import LoadReports
-from controlplane.node.two_writers import TwoWriters
 from controlplane.routing import RoutingClient
 
 _PLACE: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]+)\]|(?P<host>[^:\[\]\s]+)):(?P<port>[0-9]{1,5})")
@@ -73,7 +73,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         # A load report that waits for a broker must not hold back heartbeats, so it has connections of its own.
         load_reports = LoadReports(load_source, KafkaEventWriter(config, kafka), load_interval_ms)
     return NodeAgent(
-        writer=TwoWriters(KafkaEventWriter(config, kafka), KafkaEventWriter(config, kafka)),
+        writer=AlternatingWriter(KafkaEventWriter(config, kafka), KafkaEventWriter(config, kafka)),
         reader=KafkaLogReader(config, kafka),
         clock=SystemClock(),
         threads=SystemThreads(),

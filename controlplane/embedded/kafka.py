@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from controlplane.embedded.jars import broker_jars
 from controlplane.embedded.java import Java, find_java
-from controlplane.embedded.kafka_settings import CLIENTS_LISTENER, Listener, Seat, settings_text
+from controlplane.embedded.kafka_settings import CLIENTS_LISTENER, Listener, ServerRole, settings_text
 from controlplane.embedded.server import HOST, EmbeddedServer, free_port
 from controlplane.errors import PrerequisiteError
 
@@ -39,7 +39,7 @@ rootLogger.appenderRef.out.ref=out
 class EmbeddedKafka(EmbeddedServer):
     """One server of the real Kafka, without passwords, on 127.0.0.1.
 
-    By itself it is a whole cluster of one broker. With a seat it is one server of several: see
+    By itself it is a whole cluster of one broker. With a role it is one server of several: see
     :class:`~controlplane.embedded.kafka_cluster.EmbeddedKafkaCluster`. Its port is chosen once and kept in the data
     folder, so that clients find it again after a restart.
 
@@ -48,7 +48,7 @@ class EmbeddedKafka(EmbeddedServer):
         port: the clients' port, or a controller's; None uses the former one of this folder, or a free one.
         settings: settings in addition to ours or in place of one of them, for example ``log.cleaner.backoff.ms``.
         listeners: listeners in addition to the one at ``port``.
-        seat: its part in a cluster of several servers; None for a cluster of this one alone.
+        role: its part in a cluster of several servers; None for a cluster of this one alone.
         environment: environment variables of the server in addition to those of this process.
         heap_mb: the greatest size of its heap.
     """
@@ -60,15 +60,15 @@ class EmbeddedKafka(EmbeddedServer):
         *,
         settings: Mapping[str, str] = MappingProxyType({}),
         listeners: Sequence[Listener] = (),
-        seat: Seat | None = None,
+        role: ServerRole | None = None,
         environment: Mapping[str, str] = MappingProxyType({}),
         heap_mb: int = _HEAP_MB,
     ) -> None:
-        name = "kafka" if seat is None else seat.name
+        name = "kafka" if role is None else role.name
         super().__init__(name, data_dir, port, start_deadline_s=_START_DEADLINE_S, stop_grace_s=_STOP_GRACE_S)
         self._settings = dict(settings)
         self._listeners = (Listener(CLIENTS_LISTENER, self.port, self.port), *listeners)
-        self._given_seat = seat
+        self._given_role = role
         self._environment = dict(environment)
         self._heap_mb = heap_mb
 
@@ -105,12 +105,12 @@ class EmbeddedKafka(EmbeddedServer):
         class_path = os.pathsep.join(str(jar) for jar in broker_jars())
         settings_file = self.data_dir / "server.properties"
         log_dir = self.data_dir / "log"
-        seat = self._given_seat or Seat.alone(self._free_controller_port())
-        settings_file.write_text(settings_text(seat, self._listeners, log_dir, self._settings), encoding="utf-8")
+        role = self._given_role or ServerRole.alone(self._free_controller_port())
+        settings_file.write_text(settings_text(role, self._listeners, log_dir, self._settings), encoding="utf-8")
         logging_file = self.data_dir / "log4j2.properties"
         logging_file.write_text(_LOGGING, encoding="utf-8")
         if not (log_dir / "meta.properties").exists():
-            self._format(java, class_path, settings_file, seat.cluster_id or new_cluster_id())
+            self._format(java, class_path, settings_file, role.cluster_id or new_cluster_id())
         return [
             # Set by a program on the way, so that the keeper does not get them.
             *(["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []),
@@ -141,10 +141,10 @@ class EmbeddedKafka(EmbeddedServer):
 
     def _answers(self) -> bool:
         """Whether a broker shows itself to clients; whether a controller answers at all."""
-        if self._given_seat is None:
+        if self._given_role is None:
             return bool(self.known_brokers())
-        if self._given_seat.is_broker:
-            return self._given_seat.node_id in self.known_brokers()
+        if self._given_role.is_broker:
+            return self._given_role.node_id in self.known_brokers()
         return bool(self._ask(_VERSIONS_API_KEY, 0, b""))
 
     def _ask(self, api_key: int, version: int, body: bytes) -> bytes:

@@ -10,7 +10,7 @@ from typing import Final
 
 from controlplane.config import MAX_PORT
 from controlplane.embedded.kafka import EmbeddedKafka, new_cluster_id
-from controlplane.embedded.kafka_settings import CLIENTS_LISTENER, Listener, Seat
+from controlplane.embedded.kafka_settings import CLIENTS_LISTENER, Listener, ServerRole
 from controlplane.embedded.running import Running
 from controlplane.embedded.server import EmbeddedServer, free_port
 from controlplane.errors import PrerequisiteError
@@ -27,7 +27,7 @@ _HEAP_MB: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Fittings:
+class ServerOptions:
     """What one server of a cluster has in addition to what all have.
 
     Attributes:
@@ -83,7 +83,7 @@ class EmbeddedKafkaCluster(Running):
         controllers_apart: whether the controllers are processes of their own; otherwise the first brokers are.
         first_port: the clients' port of broker 1, the others follow it; None uses the former ones, or free ones.
         settings: settings of every server in addition to ours, or in place of one of ours.
-        fittings: what single servers have in addition, by id.
+        options: what single servers have in addition, by id.
 
     Raises:
         PrerequisiteError: the folder holds a cluster of another number of brokers or controllers.
@@ -97,18 +97,18 @@ class EmbeddedKafkaCluster(Running):
         controllers_apart: bool = False,
         first_port: int | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
-        fittings: Mapping[int, Fittings] = MappingProxyType({}),
+        options: Mapping[int, ServerOptions] = MappingProxyType({}),
     ) -> None:
         self.data_dir = data_dir.absolute()
         plan = _plan_for(self.data_dir, brokers, controllers_apart=controllers_apart, first_port=first_port)
         self.controller_ports = plan.controller_ports
         every = {**cluster_settings(brokers), **settings}
         self.brokers = {
-            node_id: self._server(plan, node_id, every, fittings.get(node_id, Fittings()))
+            node_id: self._server(plan, node_id, every, options.get(node_id, ServerOptions()))
             for node_id in plan.broker_ports
         }
         self.controllers = {
-            node_id: self._server(plan, node_id, every, fittings.get(node_id, Fittings()))
+            node_id: self._server(plan, node_id, every, options.get(node_id, ServerOptions()))
             for node_id in plan.controller_ports
             if node_id not in plan.broker_ports
         }
@@ -135,13 +135,13 @@ class EmbeddedKafkaCluster(Running):
                 server.launch()
             for server in started:
                 server.wait_until_it_answers()
-            self.wait_until_met()
+            self.wait_until_registered()
         except BaseException:
             # Also after Ctrl-C: the caller cannot stop what it did not get.
             self.stop()
             raise
 
-    def wait_until_met(self, deadline_s: float = _MEETING_DEADLINE_S) -> None:
+    def wait_until_registered(self, deadline_s: float = _MEETING_DEADLINE_S) -> None:
         """Wait until every broker shows every broker to clients.
 
         Raises:
@@ -168,28 +168,28 @@ class EmbeddedKafkaCluster(Running):
             return False
 
     def _server(
-        self, plan: ClusterPlan, node_id: int, settings: Mapping[str, str], fittings: Fittings
+        self, plan: ClusterPlan, node_id: int, settings: Mapping[str, str], options: ServerOptions
     ) -> EmbeddedKafka:
         is_broker = node_id in plan.broker_ports
         own = plan.controller_ports.get(node_id)
-        doors = {each: port for each, port in fittings.controllers.items() if each != node_id}
+        others = {each: port for each, port in options.controllers.items() if each != node_id}
         name = f"broker-{node_id}" if is_broker else f"controller-{node_id}"
-        seat = Seat(
+        role = ServerRole(
             name,
             node_id,
             plan.cluster_id,
-            controllers={**plan.controller_ports, **doors},
+            controllers={**plan.controller_ports, **others},
             controller_port=own,
             is_broker=is_broker,
-            brokers_listener=fittings.brokers_listener,
+            brokers_listener=options.brokers_listener,
         )
         return EmbeddedKafka(
             self.data_dir / name,
             plan.broker_ports[node_id] if is_broker else own,
-            settings={**settings, **fittings.settings},
-            listeners=fittings.listeners,
-            seat=seat,
-            environment=fittings.environment,
+            settings={**settings, **options.settings},
+            listeners=options.listeners,
+            role=role,
+            environment=options.environment,
             heap_mb=_HEAP_MB,
         )
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from controlplane.embedded.server import HOST
 
 CLIENTS_LISTENER: Final = "BROKER"
-"""The listener that every broker has: for clients, and for the other brokers unless its seat says otherwise."""
+"""The listener that every broker has: for clients, and for the other brokers unless its role says otherwise."""
 
 _SETTINGS: Final = """\
 
@@ -59,7 +59,7 @@ class Listener(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ServerRole:
     """One server's part in a cluster.
 
     Attributes:
@@ -81,43 +81,40 @@ class Seat:
     brokers_listener: str = CLIENTS_LISTENER
 
     @classmethod
-    def alone(cls, controller_port: int) -> "Seat":
-        """The seat of the only server of a cluster, which is broker and controller at once."""
+    def alone(cls, controller_port: int) -> "ServerRole":
+        """The role of the only server of a cluster, which is broker and controller at once."""
         return cls("kafka", 1, None, {1: controller_port}, controller_port)
 
 
-def settings_text(seat: Seat, listeners: Sequence[Listener], log_dir: Path, settings: Mapping[str, str]) -> str:
+def settings_text(role: ServerRole, listeners: Sequence[Listener], log_dir: Path, settings: Mapping[str, str]) -> str:
     """The text of a server's settings file.
 
     Args:
-        seat: the server's part in its cluster.
+        role: the server's part in its cluster.
         listeners: those of the broker; without effect on a server that is a controller only.
         log_dir: the folder of its data.
         settings: settings in addition to ours, or in place of one of ours.
     """
-    doors = list(listeners) if seat.is_broker else []
-    if seat.controller_port is not None:
-        doors.insert(0, Listener("CONTROLLER", seat.controller_port, seat.controller_port))
+    own, port = list(listeners) if role.is_broker else [], role.controller_port
+    controller = [] if port is None else [Listener("CONTROLLER", port, port)]
     addresses = {
-        "process.roles": ",".join(_roles(seat)),
-        "node.id": str(seat.node_id),
-        "controller.quorum.voters": ",".join(f"{each}@{HOST}:{port}" for each, port in seat.controllers.items()),
+        "process.roles": ",".join(_roles(role)),
+        "node.id": str(role.node_id),
+        "controller.quorum.voters": ",".join(f"{each}@{HOST}:{port}" for each, port in role.controllers.items()),
         "controller.listener.names": "CONTROLLER",
-        "listeners": ",".join(f"{door.name}://{HOST}:{door.port}" for door in doors),
+        "listeners": ",".join(f"{each.name}://{HOST}:{each.port}" for each in (*controller, *own)),
         "listener.security.protocol.map": ",".join(
-            ["CONTROLLER:PLAINTEXT", *(f"{door.name}:{door.protocol}" for door in doors if door.name != "CONTROLLER")]
+            ["CONTROLLER:PLAINTEXT", *(f"{each.name}:{each.protocol}" for each in own)]
         ),
         "log.dirs": str(log_dir),
     }
-    if seat.is_broker:
-        addresses["advertised.listeners"] = ",".join(
-            f"{door.name}://{HOST}:{door.advertised_port}" for door in doors if door.name != "CONTROLLER"
-        )
-        addresses["inter.broker.listener.name"] = seat.brokers_listener
+    if role.is_broker:
+        addresses["advertised.listeners"] = ",".join(f"{each.name}://{HOST}:{each.advertised_port}" for each in own)
+        addresses["inter.broker.listener.name"] = role.brokers_listener
     # The last line of a setting counts.
     return "".join(
         [
-            f"# Written at every start. This process is {' and '.join(_roles(seat))}.\n",
+            f"# Written at every start. This process is {' and '.join(_roles(role))}.\n",
             *_lines(addresses),
             _SETTINGS,
             *_lines(dict(sorted(settings.items()))),
@@ -125,8 +122,8 @@ def settings_text(seat: Seat, listeners: Sequence[Listener], log_dir: Path, sett
     )
 
 
-def _roles(seat: Seat) -> list[str]:
-    return ["broker"] * seat.is_broker + ["controller"] * (seat.controller_port is not None)
+def _roles(role: ServerRole) -> list[str]:
+    return ["broker"] * role.is_broker + ["controller"] * (role.controller_port is not None)
 
 
 def _lines(settings: Mapping[str, str]) -> list[str]:

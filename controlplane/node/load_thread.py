@@ -12,7 +12,7 @@ from typing import Final
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.session.node_session import SessionState
 from controlplane.node.description import NodeLoad, load_record
-from controlplane.node.sending import LargestThatFits
+from controlplane.node.sending import SizeLimitedSender
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
 from controlplane.ports import Delivery, EventWriter
@@ -44,7 +44,7 @@ class LoadThread:
         self._shared = shared
         self._session = session
         self._reports = reports
-        self._sent = LargestThatFits(shared, reports.writer, LOAD_REPORTS)
+        self._sent = SizeLimitedSender(shared, reports.writer, LOAD_REPORTS)
 
     def run(self) -> None:
         """Report until the agent is to stop."""

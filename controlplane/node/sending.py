@@ -26,7 +26,7 @@ def send_record(
         shared.logger.warning("event not sent", kind=type(payload).__name__, error=str(error))
 
 
-class LargestThatFits:
+class SizeLimitedSender:
     """Sends records that may take more than a record may, with less in them then.
 
     A node lives whatever its reports take, and its death would only give other nodes more to report.

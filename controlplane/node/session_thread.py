@@ -25,7 +25,7 @@ from controlplane.core.values.identifiers import Incarnation, ProcessId
 from controlplane.core.values.machine import Woke
 from controlplane.errors import ConfigurationError, SupersededError
 from controlplane.node.description import join_record
-from controlplane.node.sending import LargestThatFits, send_record
+from controlplane.node.sending import SizeLimitedSender, send_record
 from controlplane.node.session_log import SessionLog
 from controlplane.node.shared import Shared
 from controlplane.ports import Delivery, EventWriter, Mailbox, Threads
@@ -56,7 +56,7 @@ class SessionThread:
         self.incarnation_known = threads.signal()
         self.serve_until_ms = 0
         self._joins_sent = 0
-        self._heartbeats = LargestThatFits(shared, writer, HEARTBEATS)
+        self._heartbeats = SizeLimitedSender(shared, writer, HEARTBEATS)
         self._log = SessionLog(shared.logger)
 
     @property

@@ -203,13 +203,13 @@ class Controller:
             self._ticker.stood_still_ms(),
             is_deaf=bool(deaf),
             has_standby=bool(deaf) and self._has_standby(deaf),
-            has_rival=self._has_rival(now_ms - since_acknowledged_ms),
+            is_outpaced=self._is_outpaced(now_ms - since_acknowledged_ms),
         )
 
-    def _has_rival(self, acknowledged_at_ms: int) -> bool:
+    def _is_outpaced(self, acknowledged_at_ms: int) -> bool:
         """Whether Kafka has acknowledged a contender's tick clearly later than the last one of this controller."""
-        rival_at_ms = None if self._keeper is None else self._keeper.notes.rival_acknowledged_at_ms()
-        return rival_at_ms is not None and rival_at_ms - acknowledged_at_ms > _CLEARLY_LATER_MS
+        contender_at_ms = None if self._keeper is None else self._keeper.notes.contender_acknowledged_at_ms()
+        return contender_at_ms is not None and contender_at_ms - acknowledged_at_ms > _CLEARLY_LATER_MS
 
     def _has_standby(self, deaf: AbstractSet[TopicPartition]) -> bool:
         """Whether another controller ticks in a partition that is read on."""
@@ -288,10 +288,10 @@ class Controller:
             # Every decision of this state is known to be committed.
             self._marked = led
             self._keeper.notes.mark(LogMark(led.log_id, led.term, led.seq))
-        if self._take_over.read_back(self._is_heard):
+        if self._take_over.read_back(self._is_acknowledged):
             self._components.snapshots.look(self._components.follower.point)
 
-    def _is_heard(self) -> bool:
+    def _is_acknowledged(self) -> bool:
         return self._ticker.since_acknowledged_ms() < _HEARD_WITHIN_MS
 
     def _discard(self) -> None:

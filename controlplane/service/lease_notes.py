@@ -52,7 +52,7 @@ class LeaseNotes:
         """Note how far the log is known to reach, with one of the next exchanges and at most once a second."""
         self._mark = mark
 
-    def rival_acknowledged_at_ms(self) -> int | None:
+    def contender_acknowledged_at_ms(self) -> int | None:
         """Monotonic time at which Kafka last acknowledged a contender's tick; None if no contender has noted it."""
         return self._rival_at_ms
 

@@ -44,13 +44,13 @@ class ReadBack:
         self._looked_at_ms = clock.monotonic_ms()
         self._watch = StallWatch(clock, STALL_LIMIT_MS)
 
-    def look(self, led: State, is_heard: Callable[[], bool]) -> bool:
+    def look(self, led: State, is_acknowledged: Callable[[], bool]) -> bool:
         """Read on if the interval has passed, and compare with the leader's state; return whether it had passed.
 
         Args:
             led: the leader's state.
-            is_heard: whether Kafka acknowledges the leader's ticks now. While it does not, decisions that do not come
-                and readings that fail prove nothing, and would end a leadership that no other one could replace.
+            is_acknowledged: whether Kafka acknowledges the leader's ticks now. While it does not, decisions that do not
+                come and readings that fail prove nothing, and would end a leadership that no other one could replace.
 
         Raises:
             FencedError: a later term is open, which a leader with nothing to commit would not notice otherwise.
@@ -63,30 +63,30 @@ class ReadBack:
             return False
         self._looked_at_ms = now_ms
         try:
-            if not self._needs_barrier(led, is_heard):
+            if not self._needs_barrier(led, is_acknowledged):
                 return True
         except LogUnavailableError as error:
-            self._put_off(error, is_heard)
+            self._put_off(error, is_acknowledged)
             return True
         # Outside: a barrier that fails leaves a writer that cannot commit any more.
         barrier = self._write_barrier()
         try:
             self._follower.read_to_end(READ_LIMIT_MS, self._stall_limit_ms, barrier)
         except LogUnavailableError as error:
-            self._put_off(error, is_heard)
+            self._put_off(error, is_acknowledged)
             return True
         check_term(self._follower.state, led)
         check_committed(self._follower.state, led)
         return True
 
-    def _put_off(self, error: LogUnavailableError, is_heard: Callable[[], bool]) -> None:
+    def _put_off(self, error: LogUnavailableError, is_acknowledged: Callable[[], bool]) -> None:
         """Read on later, if Kafka is away; otherwise raise the error of the reading."""
-        if is_heard():
+        if is_acknowledged():
             raise error
         _log.warning("own decisions are read back when Kafka is there again", error=str(error))
         self._watch = StallWatch(self._clock, STALL_LIMIT_MS)
 
-    def _needs_barrier(self, led: State, is_heard: Callable[[], bool]) -> bool:
+    def _needs_barrier(self, led: State, is_acknowledged: Callable[[], bool]) -> bool:
         """Read on; return whether only a barrier can show if decisions that do not come are lost.
 
         When a topic is deleted and recreated, its leader epochs start again. A consumer that knows the former epochs
@@ -100,8 +100,8 @@ class ReadBack:
         known_seq = self._follower.state.seq
         self._follower.poll(0)
         check_term(self._follower.state, led)
-        is_level = self._follower.state.seq >= led.seq
-        if not self._watch.is_stalled(progress=is_level or not is_heard() or self._follower.state.seq > known_seq):
+        has_read_on = self._follower.state.seq >= led.seq or self._follower.state.seq > known_seq
+        if not self._watch.is_stalled(progress=has_read_on or not is_acknowledged()):
             return False
         _log.warning("own decisions cannot be read, reopening", read=self._follower.state.seq, committed=led.seq)
         end = self._follower.read_to(led.seq, READ_LIMIT_MS, STALL_LIMIT_MS)

@@ -217,7 +217,7 @@ class TakeOver:
         """Write the log id to the lease store; if the store does not answer, the next leader writes it."""
         _remember_log_id(self._components.lease_store, self.leadership.state.log_id)
 
-    def read_back(self, is_heard: Callable[[], bool]) -> bool:
+    def read_back(self, is_acknowledged: Callable[[], bool]) -> bool:
         """Read the leader's own decisions back if the interval has passed; see :meth:`ReadBack.look`.
 
         Raises:
@@ -225,7 +225,7 @@ class TakeOver:
             LogUnavailableError: Kafka did not answer in time.
             StopError: the log is not the one that was led.
         """
-        return self._read_back.look(self.leadership.state, is_heard)
+        return self._read_back.look(self.leadership.state, is_acknowledged)
 
     def watch_table(self) -> None:
         """Compare the topic of the table with what was committed, at intervals; the next decision may repair it.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.embedded.kafka_cluster import CLUSTER_FILE, EmbeddedKafkaCluster, brokers_in, cluster_settings
-from controlplane.embedded.kafka_settings import Seat, settings_text
+from controlplane.embedded.kafka_settings import ServerRole, settings_text
 from controlplane.embedded.server import free_port
 from controlplane.embedded.services import EmbeddedServices
 from controlplane.errors import PrerequisiteError
@@ -54,8 +54,8 @@ def test_services_take_the_former_number_of_brokers(tmp_path: Path) -> None:
 
 def test_a_controller_apart_has_no_listener_of_clients() -> None:
     """Kafka refuses to start a controller that names a broker's listener."""
-    seat = Seat("controller-101", 101, "id", {101: 7}, 7, is_broker=False)
-    text = settings_text(seat, [], Path("log"), cluster_settings(3))
+    role = ServerRole("controller-101", 101, "id", {101: 7}, 7, is_broker=False)
+    text = settings_text(role, [], Path("log"), cluster_settings(3))
     assert "process.roles=controller\n" in text
     assert "listeners=CONTROLLER://127.0.0.1:7\n" in text
     assert "advertised.listeners" not in text
@@ -64,6 +64,6 @@ def test_a_controller_apart_has_no_listener_of_clients() -> None:
 
 
 def test_no_port_is_chosen_twice() -> None:
-    """A cluster with a door for each process chooses a hundred ports before its first server listens on one."""
+    """A cluster with a listener for each process chooses a hundred ports before its first server listens on one."""
     ports = [free_port() for _ in range(500)]
     assert len(set(ports)) == len(ports)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.embedded import valkey
-from controlplane.embedded.kafka_settings import Seat, settings_text
+from controlplane.embedded.kafka_settings import ServerRole, settings_text
 from controlplane.embedded.server import HOST, free_port
 from tests.helpers.polling import poll_until
 from tests.helpers.redis_wire import ask_redis
@@ -19,7 +19,7 @@ OWN_TO_ONE_PROCESS = ("controller.quorum", "listener", "advertised", "inter.brok
 
 def embedded_settings() -> list[tuple[str, str]]:
     """The broker settings that every one-machine broker of ours has."""
-    text = settings_text(Seat.alone(1), [], Path("log"), {})
+    text = settings_text(ServerRole.alone(1), [], Path("log"), {})
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     pairs = [(line.split("=", 1)[0], line.split("=", 1)[1]) for line in lines]
     return [(name, value) for name, value in pairs if not name.startswith(OWN_TO_ONE_PROCESS)]

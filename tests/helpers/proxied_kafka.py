@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from controlplane.embedded.kafka_cluster import CONTROLLERS, FIRST_CONTROLLER_APART, EmbeddedKafkaCluster, Fittings
+from controlplane.embedded.kafka_cluster import CONTROLLERS, FIRST_CONTROLLER_APART, EmbeddedKafkaCluster, ServerOptions
 from controlplane.embedded.kafka_settings import Listener
 from controlplane.embedded.server import free_port
 from tests.chaos.proxy import HOST, LinkMode, Proxy
@@ -50,7 +50,7 @@ class ProxiedKafka:
     ) -> None:
         ids = range(1, brokers + 1)
         callers = [CLIENTS, *processes, *(f"broker-{each}" for each in ids)]
-        self._doors = {
+        self._listeners = {
             (caller, broker): Listener(
                 _listener_name(caller), free_port(), free_port(), _protocol(caller) if authority else "PLAINTEXT"
             )
@@ -59,13 +59,13 @@ class ProxiedKafka:
         }
         first = FIRST_CONTROLLER_APART if controllers_apart else 1
         controllers = range(first, first + (CONTROLLERS if controllers_apart or brokers >= CONTROLLERS else 1))
-        self._controller_doors = {(f"broker-{caller}", each): free_port() for caller in ids for each in controllers}
+        self._controller_listeners = {(f"broker-{caller}", each): free_port() for caller in ids for each in controllers}
         secured = _security_of(authority, callers) if authority else {}
-        fittings = {
-            broker: Fittings(
-                listeners=[self._doors[caller, broker] for caller in callers],
+        options = {
+            broker: ServerOptions(
+                listeners=[self._listeners[caller, broker] for caller in callers],
                 brokers_listener=_listener_name(f"broker-{broker}"),
-                controllers={each: self._controller_doors[f"broker-{broker}", each] for each in controllers},
+                controllers={each: self._controller_listeners[f"broker-{broker}", each] for each in controllers},
                 environment=environments.get(broker, {}),
                 # For each listener.
                 settings={"num.network.threads": "1", **secured},
@@ -73,7 +73,7 @@ class ProxiedKafka:
             for broker in ids
         }
         self.kafka = EmbeddedKafkaCluster(
-            folder, brokers, controllers_apart=controllers_apart, settings=settings, fittings=fittings
+            folder, brokers, controllers_apart=controllers_apart, settings=settings, options=options
         )
         self._proxy = Proxy()
         self._stack = ExitStack()
@@ -82,9 +82,9 @@ class ProxiedKafka:
         """Start everything, with every link open."""
         with ExitStack() as stack:
             stack.enter_context(self._proxy)
-            for (caller, broker), door in self._doors.items():
-                self._proxy.link(_link(caller, broker), door.advertised_port, door.port)
-            for (caller, controller), port in self._controller_doors.items():
+            for (caller, broker), listener in self._listeners.items():
+                self._proxy.link(_link(caller, broker), listener.advertised_port, listener.port)
+            for (caller, controller), port in self._controller_listeners.items():
                 self._proxy.link(_controller_link(caller, controller), port, self.kafka.controller_ports[controller])
             stack.enter_context(self.kafka)
             self._stack = stack.pop_all()
@@ -98,7 +98,9 @@ class ProxiedKafka:
 
     def bootstrap_servers(self, caller: str = CLIENTS) -> str:
         """The addresses of the brokers for a process, which leads it over its links."""
-        return ",".join(f"{HOST}:{door.advertised_port}" for (each, _), door in self._doors.items() if each == caller)
+        return ",".join(
+            f"{HOST}:{listener.advertised_port}" for (each, _), listener in self._listeners.items() if each == caller
+        )
 
     def answered_bytes(self, caller: str, broker: int) -> int:
         """How many bytes of answers a broker has sent to a caller so far."""
@@ -116,9 +118,9 @@ class ProxiedKafka:
             delay_ms: how much later it arrives, in each direction.
             also_controller: between brokers, whether the same becomes of the link to the broker's controller.
         """
-        if (caller, broker) in self._doors:
+        if (caller, broker) in self._listeners:
             self._proxy.set(_link(caller, broker), mode, delay_ms)
-        if also_controller and (caller, broker) in self._controller_doors:
+        if also_controller and (caller, broker) in self._controller_listeners:
             self._proxy.set(_controller_link(caller, broker), mode, delay_ms)
 
     def isolate(self, broker: int, mode: LinkMode = LinkMode.HALF_OPEN, *, also_from_clients: bool = True) -> None:
@@ -136,7 +138,7 @@ class ProxiedKafka:
             self.set_link(caller, target, LinkMode.OPEN)
 
     def _every_link(self) -> Iterator[tuple[str, int]]:
-        yield from {**self._doors, **self._controller_doors}
+        yield from {**self._listeners, **self._controller_listeners}
 
     def _links_of(self, broker: int) -> Iterator[tuple[str, int]]:
         name = f"broker-{broker}"

@@ -22,9 +22,9 @@ from controlplane.config import (
 from controlplane.core.intents.intent import Intent
 from controlplane.errors import ConfigurationError
 from controlplane.node import FencingToken, NodeAgent, NodeLoad, SessionState
+from controlplane.node.alternating_writer import AlternatingWriter
 from controlplane.node.description import NodeDescription
 from controlplane.node.load_thread import LoadReports
-from controlplane.node.two_writers import TwoWriters
 from controlplane.ports import OutgoingRecord, Signal
 from controlplane.routing import RoutingClient
 from controlplane.service.controller import Controller
@@ -168,7 +168,7 @@ class World:
         if self.setting.load_interval_ms:
             load_reports = LoadReports(NodeLoad, machine.event_writer(), self.setting.load_interval_ms)
         agent = NodeAgent(
-            writer=TwoWriters(machine.event_writer(), machine.event_writer()),
+            writer=AlternatingWriter(machine.event_writer(), machine.event_writer()),
             reader=machine.reader(),
             clock=machine.clock,
             threads=threads,
@@ -195,7 +195,7 @@ class World:
         machine.clock.wall_step_ms = wall_step_ms
         callbacks = ReadyAtOnce()
         callbacks.agent = NodeAgent(
-            writer=TwoWriters(machine.event_writer(), machine.event_writer()),
+            writer=AlternatingWriter(machine.event_writer(), machine.event_writer()),
             reader=machine.reader(),
             clock=machine.clock,
             threads=SimulatedThreads(self.scheduler, machine.process),

@@ -10,7 +10,7 @@ import structlog
 
 from controlplane.bootstrap import connections
 from controlplane.cli.common.connecting import reach
-from controlplane.cli.common.garbage import collect_seldom
+from controlplane.cli.common.garbage_collection import collect_seldom
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.common.reading import reading

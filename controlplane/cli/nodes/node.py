@@ -7,7 +7,7 @@ import click
 import structlog
 
 from controlplane.cli.common.failures import ExitStatus
-from controlplane.cli.common.garbage import collect_seldom
+from controlplane.cli.common.garbage_collection import collect_seldom
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.common.reading import reading

@@ -62,7 +62,7 @@ class RoundObserved:
         stood_still_ms: the longest time since the previous round for which this process did not run.
         is_deaf: whether an input partition is not read on, although records stand there.
         has_standby: whether another controller ticks, which may read them.
-        has_rival: whether Kafka has acknowledged a tick of another controller clearly later than one of this one.
+        is_outpaced: whether Kafka has acknowledged a tick of a contender clearly later than the last of this one.
     """
 
     since_acknowledged_ms: int
@@ -70,7 +70,7 @@ class RoundObserved:
     stood_still_ms: int
     is_deaf: bool = False
     has_standby: bool = False
-    has_rival: bool = True
+    is_outpaced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class ControllerMachine:
         # Where Kafka acknowledges nobody's ticks, as until it has given up a dead broker, no other controller could
         # commit either: stepping down would only add a take-over to the outage.
         stood_still = event.stood_still_ms > self._lease_ms
-        is_unheard_like_all = event.since_acknowledged_ms > self._lease_ms and not (event.has_rival or stood_still)
+        is_unheard_like_all = event.since_acknowledged_ms > self._lease_ms and not (event.is_outpaced or stood_still)
         leads_on = is_unheard_like_all and self.state.phase is ControllerPhase.LEADING
         if not leads_on and self._is_cut_off(now_ms):
             # Also without the lease: a controller that cannot commit must not win a term that it has to give back.

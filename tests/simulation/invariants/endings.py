@@ -29,8 +29,8 @@ class EndingWatch:
             for place, agent in agents.items():
                 error = _error_of(agent)
                 replaced = agent.state is SessionState.SUPERSEDED or isinstance(error, SupersededError)
-                has_rival = place.removesuffix("-again") in self.world.started_twice | self.world.died_joining
-                holds = has_rival if replaced else error is None
+                has_twin = place.removesuffix("-again") in self.world.started_twice | self.world.died_joining
+                holds = has_twin if replaced else error is None
                 self.verdicts.judge(NO_AGENT_ENDS, holds, f"{place}, {agent.state.value}, has ended: {error!r}")
 
 

@@ -328,7 +328,7 @@ MUTANTS: Final = (
     Mutant(
         "steps down because its own decisions cannot be read back now",
         "controlplane.service.read_back:ReadBack._put_off",
-        "if is_heard():",
+        "if is_acknowledged():",
         "if True:",
         scene=kafka_goes_while_a_leader_reads_back,
     ),

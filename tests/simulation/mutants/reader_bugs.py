@@ -76,7 +76,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "sends every heartbeat by the same writer",
-        "controlplane.node.two_writers:TwoWriters.send",
+        "controlplane.node.alternating_writer:AlternatingWriter.send",
         "self._is_turn_of_second = not self._is_turn_of_second",
         "pass",
         scene=a_writer_of_heartbeats_is_stuck,
@@ -90,9 +90,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "ends at a heartbeat that is too large",
-        "controlplane.node.sending:LargestThatFits.send",
-        "if error.reason != _TOO_LARGE or index",
-        "if True or index",
+        "controlplane.node.sending:SizeLimitedSender.send",
+        "if error.reason != _TOO_LARGE:",
+        "if True:",
         scene=heartbeats_are_larger_than_a_record_may_be,
     ),
     Mutant(

@@ -67,16 +67,16 @@ def test_a_leader_that_is_acknowledged_asks_for_nobody() -> None:
     """It has the answer itself."""
     desk = Desk()
     desk.go_on(5_000, "leader", "contender")
-    assert desk.leader.rival_acknowledged_at_ms() is None
+    assert desk.leader.contender_acknowledged_at_ms() is None
 
 
 def test_a_leader_without_acknowledgements_learns_that_a_contender_has_some() -> None:
     """Within about a second of the contender's."""
     desk = Desk()
     desk.go_on(5_000, "contender")
-    rival_at_ms = desk.leader.rival_acknowledged_at_ms()
-    assert rival_at_ms is not None
-    assert desk.clock.monotonic_ms() - rival_at_ms <= 1_100
+    contender_at_ms = desk.leader.contender_acknowledged_at_ms()
+    assert contender_at_ms is not None
+    assert desk.clock.monotonic_ms() - contender_at_ms <= 1_100
 
 
 def test_a_leader_learns_that_contenders_have_none_either() -> None:
@@ -85,7 +85,7 @@ def test_a_leader_learns_that_contenders_have_none_either() -> None:
     desk.go_on(3_000, "leader", "contender")
     stopped_at_ms = desk.clock.monotonic_ms()
     desk.go_on(8_000)
-    assert desk.leader.rival_acknowledged_at_ms() == pytest.approx(stopped_at_ms, abs=1_100)
+    assert desk.leader.contender_acknowledged_at_ms() == pytest.approx(stopped_at_ms, abs=1_100)
 
 
 def test_a_store_that_does_not_answer_knows_of_nobody() -> None:
@@ -94,4 +94,4 @@ def test_a_store_that_does_not_answer_knows_of_nobody() -> None:
     desk.go_on(5_000, "contender")
     desk.server.available = False
     desk.leader.exchange(holds_lease=True)
-    assert desk.leader.rival_acknowledged_at_ms() is None
+    assert desk.leader.contender_acknowledged_at_ms() is None

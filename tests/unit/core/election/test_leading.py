@@ -134,10 +134,10 @@ def _back_offs(actions: Iterable[LeadingAction]) -> list[BackOff]:
         (RoundObserved(0, 0, LEASE_MS + 1), HELD, ControllerPhase.LEADING, "lease held"),
         (RoundObserved(0, 3 * LEASE_MS, 50), HELD, ControllerPhase.LEADING, "lease held"),
         (RoundObserved(0, 3 * LEASE_MS + 1, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
-        (replace(CUT_OFF, has_rival=False), HELD, ControllerPhase.LEADING, "lease held"),
-        (replace(CUT_OFF, has_rival=False), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
+        (replace(CUT_OFF, is_outpaced=False), HELD, ControllerPhase.LEADING, "lease held"),
+        (replace(CUT_OFF, is_outpaced=False), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
         (
-            RoundObserved(0, 3 * LEASE_MS + 1, 50, has_rival=False),
+            RoundObserved(0, 3 * LEASE_MS + 1, 50, is_outpaced=False),
             HELD,
             ControllerPhase.STEPPING_DOWN,
             "cut off from Kafka",
@@ -168,7 +168,7 @@ def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
 def test_a_leader_has_time_to_read_again_after_kafka_was_away() -> None:
     """Its reader finds a Kafka that is back later than its writer does, and counts from then."""
     machine = _after(TAKE_OVER)
-    away = RoundObserved(10 * LEASE_MS, 10 * LEASE_MS, 50, has_rival=False)
+    away = RoundObserved(10 * LEASE_MS, 10 * LEASE_MS, 50, is_outpaced=False)
     machine.tell(away, now_ms=0)
     machine.tell(ControllerTrigger.NOTHING_TO_COMMIT, now_ms=0)
     machine.tell(RoundObserved(0, 13 * LEASE_MS, 50), now_ms=3 * LEASE_MS)

@@ -8,8 +8,8 @@ from confluent_kafka import KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from controlplane.adapters import kafka_reader
+from controlplane.adapters.kafka_out_of_range import LIMIT_S
 from controlplane.adapters.kafka_queries import KafkaQueries
-from controlplane.adapters.kafka_range_doubts import LIMIT_S
 from controlplane.adapters.kafka_reader import KafkaLogReader
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition

@@ -18,7 +18,7 @@ _PAUSE_S: Final = 1.0
 """Between two new clients."""
 
 
-class RangeDoubts:
+class OutOfRangeRetries:
     """The partitions of one assignment whose position was out of range, and since when. Not thread-safe.
 
     Times are seconds of a monotonic clock of the caller's choice.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlplane.cli.common.garbage import collect_seldom
+from controlplane.cli.common.garbage_collection import collect_seldom
 from controlplane.core.slots.table import Slot, empty_table
 
 

@@ -6,7 +6,7 @@ from controlplane.config import HEARTBEATS
 from controlplane.ports import Delivery, EventWriter, OutgoingRecord
 
 
-class TwoWriters:
+class AlternatingWriter:
     """Implements :class:`controlplane.ports.EventWriter` by two others, which it owns.
 
     A client of Kafka can get stuck: it receives nothing, while others do. Finding that out takes longer than a silence

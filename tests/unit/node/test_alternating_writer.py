@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.config import HEARTBEATS, MEMBERSHIP, ClusterConfig
 from controlplane.core.cluster.policy import ClusterPolicy
-from controlplane.node.two_writers import TwoWriters
+from controlplane.node.alternating_writer import AlternatingWriter
 from controlplane.ports import Delivery, OutgoingRecord
 from controlplane.testing import MemoryEventWriter
 from tests.helpers.published_world import PublishedWorld
@@ -19,7 +19,7 @@ class Setting:
     def __init__(self) -> None:
         self.world = PublishedWorld(CLUSTER, ClusterPolicy(slot_count=8))
         self.parts = tuple(MemoryEventWriter(CLUSTER, self.world.broker, TIMEOUT_MS) for _ in range(2))
-        self.writer = TwoWriters(*self.parts)
+        self.writer = AlternatingWriter(*self.parts)
         self.reports: list[Delivery] = []
 
     def send(self, topic: str) -> None:
