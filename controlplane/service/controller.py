@@ -7,7 +7,6 @@ The machine is :mod:`controlplane.core.election.leading`; its transition table i
 import random
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -41,8 +40,6 @@ from controlplane.service.ticker import Ticker
 from controlplane.service.warm_up import WarmUp
 
 _POLL_MS: Final = 50
-_CLEARLY_LATER_MS: Final = 1_000
-"""More than the difference between the last acknowledgements of two controllers that lose Kafka at the same time."""
 _HEARD_WITHIN_MS: Final = 1_000
 """Time without an acknowledged tick after which a leader no longer expects to read its own decisions back."""
 _ANSWERS: Final = {
@@ -203,23 +200,19 @@ class Controller:
             self._ticker.stood_still_ms(),
             is_deaf=bool(deaf),
             has_standby=bool(deaf) and self._has_standby(deaf),
-            is_outpaced=self._is_outpaced(now_ms - since_acknowledged_ms),
+            contender_ahead_ms=self._contender_ahead_ms(now_ms - since_acknowledged_ms),
         )
 
-    def _is_outpaced(self, acknowledged_at_ms: int) -> bool:
-        """Whether Kafka has acknowledged a contender's tick clearly later than the last one of this controller."""
+    def _contender_ahead_ms(self, acknowledged_at_ms: int) -> int | None:
+        """By how much Kafka's last acknowledgement of a contender's tick is later than that of this controller."""
         contender_at_ms = None if self._keeper is None else self._keeper.notes.contender_acknowledged_at_ms()
-        return contender_at_ms is not None and contender_at_ms - acknowledged_at_ms > _CLEARLY_LATER_MS
+        return None if contender_at_ms is None else contender_at_ms - acknowledged_at_ms
 
     def _has_standby(self, deaf: AbstractSet[TopicPartition]) -> bool:
         """Whether another controller ticks in a partition that is read on."""
         observations = self._components.input_reader.observations
-        heard = {
-            number: view
-            for number, view in observations.partitions.items()
-            if TopicPartition(HEARTBEATS, number) not in deaf
-        }
-        return bool(replace(observations, partitions=heard).ticking - {self._components.config.controller_id})
+        unread = {place.partition for place in deaf if place.topic == HEARTBEATS}
+        return bool(observations.ticking_outside(unread) - {self._components.config.controller_id})
 
     def _confirm_lease(self) -> LeadingEvent:
         keeper, term = self._keeper, self._machine.state.term

@@ -256,11 +256,14 @@ class Turn:
         if seen == "nobody answers":
             return ControllerTrigger.UNREACHABLE, True
         if seen == "observed":
-            return RoundObserved(0, 0, 0), False
+            return RoundObserved(0, 0, 0, is_deaf=False, has_standby=False, contender_ahead_ms=None), False
         if seen == "deaf":
-            return RoundObserved(0, 0, 0, is_deaf=True, has_standby=True), False
+            return RoundObserved(0, 0, 0, is_deaf=True, has_standby=True, contender_ahead_ms=None), False
         stood_ms = _LEASE.duration_ms + 1
-        return RoundObserved(stood_ms, 0, stood_ms if self._controller == 1 else 0), False
+        stood_still_ms = stood_ms if self._controller == 1 else 0
+        return RoundObserved(
+            stood_ms, 0, stood_still_ms, is_deaf=False, has_standby=False, contender_ahead_ms=stood_ms
+        ), False
 
     def _confirm_lease(self) -> LeadingEvent:
         term = self.loop.leading.term

@@ -31,6 +31,8 @@ from controlplane.errors import InvariantViolationError
 
 UNANSWERED_LIMIT_MS: Final = 15_000
 """Time without an answer to a commit after which the controller steps down. The log then shows the outcome."""
+_CLEARLY_LATER_MS: Final = 1_000
+"""More than the difference between the last acknowledgements of two controllers that lose Kafka at the same time."""
 _READ_GRACE_FACTOR: Final = 3
 """Limit for reading nothing, as a multiple of the limit for writing. After a broker's failure clients reconnect one by
 one, and a leader that cannot read for a moment commits nothing wrong."""
@@ -62,15 +64,16 @@ class RoundObserved:
         stood_still_ms: the longest time since the previous round for which this process did not run.
         is_deaf: whether an input partition is not read on, although records stand there.
         has_standby: whether another controller ticks, which may read them.
-        is_outpaced: whether Kafka has acknowledged a tick of a contender clearly later than the last of this one.
+        contender_ahead_ms: by how much the last acknowledgement that a contender has noted is later than this
+            controller's, negative if it is earlier; None if no contender has noted one, or the store is silent.
     """
 
     since_acknowledged_ms: int
     since_last_read_ms: int
     stood_still_ms: int
-    is_deaf: bool = False
-    has_standby: bool = False
-    is_outpaced: bool = True
+    is_deaf: bool
+    has_standby: bool
+    contender_ahead_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +230,9 @@ class ControllerMachine:
         # Where Kafka acknowledges nobody's ticks, as until it has given up a dead broker, no other controller could
         # commit either: stepping down would only add a take-over to the outage.
         stood_still = event.stood_still_ms > self._lease_ms
-        is_unheard_like_all = event.since_acknowledged_ms > self._lease_ms and not (event.is_outpaced or stood_still)
+        ahead_ms = event.contender_ahead_ms
+        is_outpaced = ahead_ms is not None and ahead_ms > _CLEARLY_LATER_MS
+        is_unheard_like_all = event.since_acknowledged_ms > self._lease_ms and not (is_outpaced or stood_still)
         leads_on = is_unheard_like_all and self.state.phase is ControllerPhase.LEADING
         if not leads_on and self._is_cut_off(now_ms):
             # Also without the lease: a controller that cannot commit must not win a term that it has to give back.

@@ -9,6 +9,7 @@ from controlplane.codec import inputs
 from controlplane.config import HEARTBEATS, LOAD_REPORTS
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeStatus
+from controlplane.core.slots import reports
 from controlplane.core.values.partitioning import partition_of
 from controlplane.node import Access, NodeAgent, SessionState
 from tests.simulation.invariants.verdicts import BrokenInvariantError
@@ -282,8 +283,8 @@ def a_writer_of_heartbeats_is_stuck() -> None:
 
 
 def heartbeats_are_larger_than_a_record_may_be() -> None:
-    """The limit stands for a real one of which slots without number would be needed."""
-    with patch.object(inputs, "MAX_RECORD_BYTES", 120):
+    """The limits stand for real ones, for which slots without number would be needed."""
+    with patch.object(inputs, "MAX_RECORD_BYTES", 120), patch.object(reports, "_RUNS_THAT_FIT", 20):
         script = begun(replace(USUAL, policy=replace(USUAL.policy, slot_count=256)))
         script.go_on(3_000)
         script.judge_end()

@@ -1,6 +1,7 @@
 """What an agent's heartbeats say, in which version, and what they take."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ from controlplane.core.session.node_session import SessionState
 from controlplane.core.slots.reports import GROUPS_FROM_LEVEL, SlotGroup
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
-from controlplane.node import NodeAgent, NodeCallbacks
+from controlplane.node import NodeAgent, NodeCallbacks, SlotGained
 from controlplane.node.description import NodeDescription
 from controlplane.ports import RawRecord
 from controlplane.testing import MemoryEventWriter
@@ -186,4 +187,38 @@ def test_a_heartbeat_while_a_callback_runs_is_by_one_table() -> None:
     assert beat.slot_settings is not None
     assert beat.slot_settings.slot_count == 16
     assert {slot_id for group in beat.slot_groups for slot_id in group.slot_ids} == set(range(16))
+    member.agent.stop(drain=False)
+
+
+class Held(NodeCallbacks):
+    """Callbacks of a service that takes its time with slots that it gains later."""
+
+    def __init__(self) -> None:
+        """Hold nothing up before the test says so."""
+        self.goes_on, self.is_held = threading.Event(), threading.Event()
+        self.goes_on.set()
+
+    def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
+        """Wait for the test."""
+        self.is_held.set()
+        assert self.goes_on.wait(30)
+
+
+def test_doubling_the_slots_twice_in_a_row_ends_no_agent_whose_callback_runs() -> None:
+    """Every heartbeat meanwhile is one that controllers accept, and the agent catches up afterwards."""
+    callbacks = Held()
+    member = Member(FEATURE_LEVEL, callbacks)
+    callbacks.is_held.clear()
+    callbacks.goes_on.clear()
+    for slot_count in (16, 32):
+        member.world.ask("change_policy", slot_count=str(slot_count))
+        assert callbacks.is_held.wait(30)
+        _, beat = member.next_beat()
+        assert beat.slot_settings is not None
+        reported = {slot_id for group in beat.slot_groups for slot_id in group.slot_ids}
+        assert reported == set(range(beat.slot_settings.slot_count))
+    callbacks.goes_on.set()
+    poll_until(lambda: member.agent.table is not None and member.agent.table.settings.slot_count == 32)
+    assert member.agent.state is SessionState.ACTIVE
+    assert member.world.reasons() == []
     member.agent.stop(drain=False)

@@ -32,9 +32,25 @@ from controlplane.errors import InvariantViolationError
 LEASE_MS = 2_000
 HELD = HeldLease(Term(4))
 HANDED_OVER = HeldLease(None, is_handed_over=True)
-LOOKED = RoundObserved(0, 0, 50)
-CUT_OFF = RoundObserved(LEASE_MS + 1, 0, 50)
-DEAF = RoundObserved(0, 0, 50, is_deaf=True)
+
+
+def observed(
+    since_acknowledged_ms: int, since_last_read_ms: int, stood_still_ms: int, contender_ahead_ms: int | None = 1_001
+) -> RoundObserved:
+    """A round in which no partition is deaf, and a contender has noted a later acknowledgement."""
+    return RoundObserved(
+        since_acknowledged_ms,
+        since_last_read_ms,
+        stood_still_ms,
+        is_deaf=False,
+        has_standby=False,
+        contender_ahead_ms=contender_ahead_ms,
+    )
+
+
+LOOKED = observed(0, 0, 50)
+CUT_OFF = observed(LEASE_MS + 1, 0, 50)
+DEAF = replace(LOOKED, is_deaf=True)
 TAKE_OVER: tuple[LeadingEvent, ...] = (
     LOOKED,
     LeaseChecked(confirmed=True),
@@ -127,17 +143,18 @@ def _back_offs(actions: Iterable[LeadingAction]) -> list[BackOff]:
 @pytest.mark.parametrize(
     ("observed", "hold", "phase", "reason"),
     [
-        (RoundObserved(LEASE_MS, 0, 50), HELD, ControllerPhase.LEADING, "lease held"),
-        (RoundObserved(LEASE_MS + 1, 0, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
-        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
-        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), HELD, ControllerPhase.STEPPING_DOWN, "stalled"),
-        (RoundObserved(0, 0, LEASE_MS + 1), HELD, ControllerPhase.LEADING, "lease held"),
-        (RoundObserved(0, 3 * LEASE_MS, 50), HELD, ControllerPhase.LEADING, "lease held"),
-        (RoundObserved(0, 3 * LEASE_MS + 1, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
-        (replace(CUT_OFF, is_outpaced=False), HELD, ControllerPhase.LEADING, "lease held"),
-        (replace(CUT_OFF, is_outpaced=False), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
+        (observed(LEASE_MS, 0, 50), HELD, ControllerPhase.LEADING, "lease held"),
+        (observed(LEASE_MS + 1, 0, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
+        (observed(LEASE_MS + 1, 0, LEASE_MS), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
+        (observed(LEASE_MS + 1, 0, LEASE_MS + 1), HELD, ControllerPhase.STEPPING_DOWN, "stalled"),
+        (observed(0, 0, LEASE_MS + 1), HELD, ControllerPhase.LEADING, "lease held"),
+        (observed(0, 3 * LEASE_MS, 50), HELD, ControllerPhase.LEADING, "lease held"),
+        (observed(0, 3 * LEASE_MS + 1, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
+        (replace(CUT_OFF, contender_ahead_ms=None), HELD, ControllerPhase.LEADING, "lease held"),
+        (replace(CUT_OFF, contender_ahead_ms=1_000), HELD, ControllerPhase.LEADING, "lease held"),
+        (replace(CUT_OFF, contender_ahead_ms=None), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
         (
-            RoundObserved(0, 3 * LEASE_MS + 1, 50, is_outpaced=False),
+            observed(0, 3 * LEASE_MS + 1, 50, contender_ahead_ms=None),
             HELD,
             ControllerPhase.STEPPING_DOWN,
             "cut off from Kafka",
@@ -148,7 +165,7 @@ def _back_offs(actions: Iterable[LeadingAction]) -> list[BackOff]:
         (LOOKED, NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
         (LOOKED, HeldLease(Term(5)), ControllerPhase.FOLLOWING, "lease lost"),
         (LOOKED, HANDED_OVER, ControllerPhase.FOLLOWING, "lease handed over"),
-        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
+        (observed(LEASE_MS + 1, 0, LEASE_MS + 1), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
     ],
 )
 def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
@@ -168,13 +185,13 @@ def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
 def test_a_leader_has_time_to_read_again_after_kafka_was_away() -> None:
     """Its reader finds a Kafka that is back later than its writer does, and counts from then."""
     machine = _after(TAKE_OVER)
-    away = RoundObserved(10 * LEASE_MS, 10 * LEASE_MS, 50, is_outpaced=False)
+    away = observed(10 * LEASE_MS, 10 * LEASE_MS, 50, contender_ahead_ms=None)
     machine.tell(away, now_ms=0)
     machine.tell(ControllerTrigger.NOTHING_TO_COMMIT, now_ms=0)
-    machine.tell(RoundObserved(0, 13 * LEASE_MS, 50), now_ms=3 * LEASE_MS)
+    machine.tell(observed(0, 13 * LEASE_MS, 50), now_ms=3 * LEASE_MS)
     assert machine.state.phase is ControllerPhase.LEADING
     machine.tell(ControllerTrigger.NOTHING_TO_COMMIT, now_ms=3 * LEASE_MS)
-    machine.tell(RoundObserved(0, 13 * LEASE_MS + 1, 50), now_ms=3 * LEASE_MS + 1)
+    machine.tell(observed(0, 13 * LEASE_MS + 1, 50), now_ms=3 * LEASE_MS + 1)
     assert (machine.state.phase, machine.last_trigger) == (ControllerPhase.STEPPING_DOWN, ControllerTrigger.CUT_OFF)
 
 
@@ -183,7 +200,7 @@ def test_a_leader_has_time_to_read_again_after_kafka_was_away() -> None:
 def test_a_standby_that_is_cut_off_does_not_stand(hold: HeldLease, draw: float, wait_ms: int) -> None:
     """It would win a term that it could not open: during an outage of Kafka, several each second."""
     machine = _after([ControllerTrigger.DONE])
-    actions = machine.tell(RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), hold=hold, draw=draw)
+    actions = machine.tell(observed(LEASE_MS + 1, 0, LEASE_MS + 1), hold=hold, draw=draw)
     assert actions == (BackOff(BackoffReason.CUT_OFF, wait_ms), ControllerAction.PAUSE)
     assert (machine.state.phase, machine.last_trigger) == (ControllerPhase.STEPPING_DOWN, ControllerTrigger.CUT_OFF)
 
@@ -224,11 +241,11 @@ def test_a_leader_that_resigns_leaves_a_whole_lease_to_others() -> None:
     ("observed", "fit_for_ms"),
     [
         (None, -1),
-        (RoundObserved(0, 0, 50), LEASE_MS),
-        (RoundObserved(1_500, 0, 50), LEASE_MS - 1_500),
-        (RoundObserved(LEASE_MS + 1, 0, 50), -1),
-        (RoundObserved(0, 3 * LEASE_MS - 100, 50), 100),
-        (RoundObserved(0, 3 * LEASE_MS + 1, 50), -1),
+        (observed(0, 0, 50), LEASE_MS),
+        (observed(1_500, 0, 50), LEASE_MS - 1_500),
+        (observed(LEASE_MS + 1, 0, 50), -1),
+        (observed(0, 3 * LEASE_MS - 100, 50), 100),
+        (observed(0, 3 * LEASE_MS + 1, 50), -1),
         (DEAF, -1),
     ],
 )
@@ -275,10 +292,10 @@ def test_nothing_is_decided_while_a_commit_has_no_answer() -> None:
     rounds = (
         (2_000, LOOKED),
         (1_000 + UNANSWERED_LIMIT_MS, CUT_OFF),
-        (1_000 + UNANSWERED_LIMIT_MS, RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1)),
+        (1_000 + UNANSWERED_LIMIT_MS, observed(LEASE_MS + 1, 0, LEASE_MS + 1)),
     )
-    for now_ms, observed in rounds:
-        assert machine.tell(observed, now_ms=now_ms) == (ControllerAction.ASK_FOR_OUTCOME,)
+    for now_ms, seen in rounds:
+        assert machine.tell(seen, now_ms=now_ms) == (ControllerAction.ASK_FOR_OUTCOME,)
         assert machine.tell(ControllerTrigger.UNANSWERED, now_ms=now_ms) == (ControllerAction.OBSERVE,)
         assert machine.state == LeadingState(ControllerPhase.AWAITING_ANSWER, Term(4), 1_000)
     machine.tell(LOOKED, now_ms=1_001 + UNANSWERED_LIMIT_MS)

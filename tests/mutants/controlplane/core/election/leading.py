@@ -9,13 +9,13 @@ _TESTS: Final = ("unit/core/election/test_leading.py",)
 BUGS: Final = (
     Bug(
         "a leader steps down although Kafka acknowledges no contender either",
-        "not (event.is_outpaced or stood_still)",
+        "not (is_outpaced or stood_still)",
         "False",
         tests=_TESTS,
     ),
     Bug(
         "a leader stays although Kafka acknowledges a contender",
-        "not (event.is_outpaced or stood_still)",
+        "not (is_outpaced or stood_still)",
         "not stood_still",
         tests=_TESTS,
     ),
