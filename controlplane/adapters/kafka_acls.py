@@ -23,9 +23,9 @@ from controlplane.adapters.kafka_admin_client import (
     KafkaAdmin,
 )
 from controlplane.adapters.kafka_errors import error_of, is_denied
-from controlplane.codec.acls_file import Grant, ResourceKind, Right
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, ControlPlaneError, LogUnavailableError
+from controlplane.kafka_rules.acls_file import Grant, ResourceKind, Right
 
 _AUTHORIZER = "authorizer.class.name"
 _EVERYTHING = "*"

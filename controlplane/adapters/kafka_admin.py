@@ -16,11 +16,11 @@ from controlplane.adapters.kafka_admin_client import (
 from controlplane.adapters.kafka_errors import is_denied
 from controlplane.adapters.kafka_topic_creation import TopicCreation
 from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
-from controlplane.codec.kafka_promises import BROKER_SESSION, INTERNAL_TOPICS, DescribedKafka, Judgement, judge
-from controlplane.codec.platforms import Platform
-from controlplane.codec.topics_file import TopicSpec
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
+from controlplane.kafka_rules.platforms import Platform
+from controlplane.kafka_rules.promises import BROKER_SESSION, INTERNAL_TOPICS, DescribedKafka, Judgement, judge
+from controlplane.kafka_rules.topics_file import TopicSpec
 
 _WITH_ONE_BROKER_MS: Final = 5_000
 _LEAST_WITH_SEVERAL_MS: Final = 10_000
@@ -56,7 +56,7 @@ def apply_topics(
     Args:
         bootstrap_servers: ``host:port`` list, comma separated.
         cluster: the cluster's name, the prefix of its topics.
-        specs: the topics as :func:`controlplane.codec.topics_file.parse_topics` read them.
+        specs: the topics as :func:`controlplane.kafka_rules.topics_file.parse_topics` read them.
         security: further librdkafka settings for TLS and SASL.
         least_copies: the fewest copies that a new topic may get, if that is less than the file says. It gets as many
             as there are brokers, up to what the file says.
@@ -101,7 +101,7 @@ def verify_topics(
     Args:
         bootstrap_servers: ``host:port`` list, comma separated.
         cluster: the cluster's name, the prefix of its topics.
-        specs: the topics as :func:`controlplane.codec.topics_file.parse_topics` read them.
+        specs: the topics as :func:`controlplane.kafka_rules.topics_file.parse_topics` read them.
         security: further librdkafka settings for TLS and SASL.
         platform: who runs this Kafka, if that is known: it says what cannot be changed there.
 

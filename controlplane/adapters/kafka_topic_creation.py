@@ -8,9 +8,9 @@ from confluent_kafka.admin import NewTopic
 
 from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
 from controlplane.adapters.kafka_errors import error_of, is_denied
-from controlplane.codec.topics_file import Rule, SettingSpec, TopicSpec, promises_of
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, LogUnavailableError
+from controlplane.kafka_rules.topics_file import Rule, SettingSpec, TopicSpec, promises_of
 
 _NOT_SETTABLE: Final = frozenset({KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG, KafkaError.INVALID_REQUEST})
 _OF_BROKER: Final[Mapping[str, str]] = {

@@ -8,8 +8,8 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 
 from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
 from controlplane.adapters.kafka_errors import error_of
-from controlplane.codec.kafka_promises import INTERNAL_TOPICS, DescribedKafka
-from controlplane.codec.topics_file import ActualTopic
+from controlplane.kafka_rules.promises import INTERNAL_TOPICS, DescribedKafka
+from controlplane.kafka_rules.topics_file import ActualTopic
 
 
 class KafkaTopicInspector:

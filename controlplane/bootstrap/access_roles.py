@@ -1,6 +1,6 @@
 """The access roles of a cluster, read from the file that ships with the package."""
 
-from controlplane.codec.acls_file import AccessRole, parse_roles
+from controlplane.kafka_rules.acls_file import AccessRole, parse_roles
 from controlplane.resources import resource_path
 
 _ACLS_FILE = "infra/kafka/acls.toml"

@@ -1,6 +1,6 @@
 """The topics that a cluster needs, read from the file that ships with the package."""
 
-from controlplane.codec.topics_file import TopicSpec, parse_topics
+from controlplane.kafka_rules.topics_file import TopicSpec, parse_topics
 from controlplane.resources import resource_path
 
 _TOPICS_FILE = "infra/kafka/topics.toml"

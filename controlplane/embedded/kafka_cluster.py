@@ -34,6 +34,7 @@ class ServerOptions:
         listeners: listeners of a broker beside the clients'.
         brokers_listener: the listener of the other brokers that it calls, for example one behind a proxy.
         controllers: the ports at which it reaches controllers, by id, where those are not the controllers' own.
+        advertised_controller_port: the port at which it tells others to reach it as a controller, if not its own.
         environment: environment variables.
         settings: settings in addition to the cluster's, or in place of one of them.
     """
@@ -41,6 +42,7 @@ class ServerOptions:
     listeners: Sequence[Listener] = ()
     brokers_listener: str = CLIENTS_LISTENER
     controllers: Mapping[int, int] = field(default_factory=dict)
+    advertised_controller_port: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -182,6 +184,7 @@ class EmbeddedKafkaCluster(Running):
             controller_port=own,
             is_broker=is_broker,
             brokers_listener=options.brokers_listener,
+            advertised_controller_port=options.advertised_controller_port,
         )
         return EmbeddedKafka(
             self.data_dir / name,

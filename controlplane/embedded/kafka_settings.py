@@ -68,6 +68,8 @@ class ServerRole:
         cluster_id: of the cluster; None for a new one with the storage's first use.
         controllers: the port at which this server reaches each controller, by the controller's id.
         controller_port: the port on which it listens as a controller; None for a broker only.
+        advertised_controller_port: the port at which a broker that is a controller too tells others to reach it when it
+            leads the quorum, for example that of a proxy; None for ``controller_port``.
         is_broker: whether it stores topics and serves clients.
         brokers_listener: the listener of the others that it calls as a broker; it must have one of this name itself.
     """
@@ -79,6 +81,7 @@ class ServerRole:
     controller_port: int | None
     is_broker: bool = True
     brokers_listener: str = CLIENTS_LISTENER
+    advertised_controller_port: int | None = None
 
     @classmethod
     def alone(cls, controller_port: int) -> "ServerRole":
@@ -96,7 +99,8 @@ def settings_text(role: ServerRole, listeners: Sequence[Listener], log_dir: Path
         settings: settings in addition to ours, or in place of one of ours.
     """
     own, port = list(listeners) if role.is_broker else [], role.controller_port
-    controller = [] if port is None else [Listener("CONTROLLER", port, port)]
+    advertised_port = role.advertised_controller_port
+    controller = [] if port is None else [Listener("CONTROLLER", port, advertised_port or port)]
     addresses = {
         "process.roles": ",".join(_roles(role)),
         "node.id": str(role.node_id),
@@ -109,7 +113,10 @@ def settings_text(role: ServerRole, listeners: Sequence[Listener], log_dir: Path
         "log.dirs": str(log_dir),
     }
     if role.is_broker:
-        addresses["advertised.listeners"] = ",".join(f"{each.name}://{HOST}:{each.advertised_port}" for each in own)
+        advertised = own if advertised_port is None else [*controller, *own]
+        addresses["advertised.listeners"] = ",".join(
+            f"{each.name}://{HOST}:{each.advertised_port}" for each in advertised
+        )
         addresses["inter.broker.listener.name"] = role.brokers_listener
     # The last line of a setting counts.
     return "".join(

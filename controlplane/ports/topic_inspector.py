@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from controlplane.codec.kafka_promises import DescribedKafka
+from controlplane.kafka_rules.promises import DescribedKafka
 
 
 class TopicInspector(Protocol):

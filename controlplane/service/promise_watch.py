@@ -5,10 +5,10 @@ from typing import Final
 
 import structlog
 
-from controlplane.codec.kafka_promises import INTERNAL_TOPICS, Judgement, judge
-from controlplane.codec.topics_file import TopicSpec
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, RetryableError
+from controlplane.kafka_rules.promises import INTERNAL_TOPICS, Judgement, judge
+from controlplane.kafka_rules.topics_file import TopicSpec
 from controlplane.ports import Threads, TopicInspector
 from controlplane.service.metrics import ControllerMetrics
 

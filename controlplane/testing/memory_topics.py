@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from controlplane.codec.kafka_promises import DescribedKafka
-from controlplane.codec.topics_file import ActualTopic
+from controlplane.kafka_rules.promises import DescribedKafka
+from controlplane.kafka_rules.topics_file import ActualTopic
 from controlplane.testing.memory_broker import MemoryBroker, unavailable
 
 

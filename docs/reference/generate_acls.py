@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from controlplane.bootstrap.access_roles import access_roles  # noqa: E402 - the checkout is on the path only now
-from controlplane.codec.acls_file import AccessRole, ResourceKind  # noqa: E402 - as above
+from controlplane.kafka_rules.acls_file import AccessRole, ResourceKind  # noqa: E402 - as above
 
 PAGE = Path(__file__).with_name("acls.md")
 _HEAD = """\

@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from controlplane.bootstrap.topics import topic_specs  # noqa: E402 - the checkout is on the path only now
-from controlplane.codec.topics_file import Rule, TopicSpec  # noqa: E402 - as above
 from controlplane.core.routing.rows import ROW_KINDS  # noqa: E402 - as above
+from controlplane.kafka_rules.topics_file import Rule, TopicSpec  # noqa: E402 - as above
 
 PAGE = Path(__file__).with_name("topics.md")
 _ROWS = ", ".join(kind.record.__name__ for kind in ROW_KINDS)

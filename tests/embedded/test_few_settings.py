@@ -9,12 +9,12 @@ import pytest
 
 from controlplane.adapters.kafka_admin import apply_topics, verify_topics
 from controlplane.bootstrap.topics import topic_specs
-from controlplane.codec.platforms import PLATFORMS
 from controlplane.embedded import kafka
 from controlplane.embedded.jars import broker_jars
 from controlplane.embedded.java import find_java
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.errors import ConfigurationError, PrerequisiteError
+from controlplane.kafka_rules.platforms import PLATFORMS
 
 pytestmark = pytest.mark.kafka
 

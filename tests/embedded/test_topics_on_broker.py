@@ -6,10 +6,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.adapters.kafka_admin import apply_topics, verify_topics
-from controlplane.codec.topics_file import TopicSpec, parse_topics
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.server import HOST, free_port
 from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
+from controlplane.kafka_rules.topics_file import TopicSpec, parse_topics
 from controlplane.resources import resource_path
 from tests.helpers.polling import poll_until
 

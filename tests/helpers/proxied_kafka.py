@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Final, Self
 
 from controlplane.embedded.kafka_cluster import CONTROLLERS, FIRST_CONTROLLER_APART, EmbeddedKafkaCluster, ServerOptions
 from controlplane.embedded.kafka_settings import Listener
@@ -16,6 +16,10 @@ from tests.helpers.secured_kafka import PASSWORDS
 
 CLIENTS = "clients"
 """The caller that stands for every client without a name of its own."""
+
+
+_ANY_BROKER: Final = "broker-any"
+"""The caller of the links that lead to the brokers' controllers at the addresses which these tell by themselves."""
 
 
 class ProxiedKafka:
@@ -60,12 +64,16 @@ class ProxiedKafka:
         first = FIRST_CONTROLLER_APART if controllers_apart else 1
         controllers = range(first, first + (CONTROLLERS if controllers_apart or brokers >= CONTROLLERS else 1))
         self._controller_listeners = {(f"broker-{caller}", each): free_port() for caller in ids for each in controllers}
+        # One that leads the quorum tells the others where to fetch from it, and so leads them past their own links.
+        advertised = {} if controllers_apart else {each: free_port() for each in controllers}
+        self._controller_listeners |= {(_ANY_BROKER, each): port for each, port in advertised.items()}
         secured = _security_of(authority, callers) if authority else {}
         options = {
             broker: ServerOptions(
                 listeners=[self._listeners[caller, broker] for caller in callers],
                 brokers_listener=_listener_name(f"broker-{broker}"),
                 controllers={each: self._controller_listeners[f"broker-{broker}", each] for each in controllers},
+                advertised_controller_port=advertised.get(broker),
                 environment=environments.get(broker, {}),
                 # For each listener.
                 settings={"num.network.threads": "1", **secured},

@@ -11,11 +11,11 @@ from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
 from controlplane.bootstrap.access_roles import access_roles
 from controlplane.bootstrap.topics import topic_specs
-from controlplane.codec.acls_file import AccessRole, Grant, Operation, Right
-from controlplane.codec.kafka_promises import INTERNAL_TOPICS
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import ConfigurationError
+from controlplane.kafka_rules.acls_file import AccessRole, Grant, Operation, Right
+from controlplane.kafka_rules.promises import INTERNAL_TOPICS
 from controlplane.ports import Delivery, OutgoingRecord
 from tests.fixtures import NewClusterName
 from tests.helpers.roles_at_work import (

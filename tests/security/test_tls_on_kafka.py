@@ -22,10 +22,10 @@ from controlplane.adapters.kafka_acls import apply_acls
 from controlplane.adapters.kafka_log import KafkaLogReader
 from controlplane.bootstrap.access_roles import access_roles
 from controlplane.bootstrap.members import routing_client
-from controlplane.codec.acls_file import grants_of
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import LogUnavailableError
+from controlplane.kafka_rules.acls_file import grants_of
 from tests.helpers.certificates import Authority
 from tests.helpers.redis_users import rules_of
 from tests.helpers.roles_at_work import DEADLINE_S, SecuredCluster, running_controller

@@ -15,8 +15,8 @@ from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.access_roles import access_roles
 from controlplane.bootstrap.topics import topic_specs
-from controlplane.codec.acls_file import Grant, Right
-from controlplane.codec.kafka_promises import INTERNAL_TOPICS, DescribedKafka
+from controlplane.kafka_rules.acls_file import Grant, Right
+from controlplane.kafka_rules.promises import INTERNAL_TOPICS, DescribedKafka
 from controlplane.service import promise_watch
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.promise_watch import PromiseWatch

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from controlplane.codec.kafka_promises import DescribedKafka
 from controlplane.config import HEARTBEATS
 from controlplane.core.election.contenders import Contending
 from controlplane.core.log.log_mark import LogMark
 from controlplane.core.values.identifiers import ControllerId, ProcessId, Term, TopicPartition
 from controlplane.errors import LogUnavailableError
+from controlplane.kafka_rules.promises import DescribedKafka
 from controlplane.ports import (
     AcquireOutcome,
     CommitOutcome,

@@ -13,9 +13,9 @@ from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaEventWriter
 from controlplane.bootstrap.access_roles import access_roles
 from controlplane.bootstrap.topics import topic_specs
-from controlplane.codec.acls_file import Grant, Operation, Right
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import NotAllowedError
+from controlplane.kafka_rules.acls_file import Grant, Operation, Right
 from controlplane.ports import OutgoingRecord
 from streaming.jobs.pipeline import stopping_error
 from streaming.sinks import produce

@@ -11,9 +11,9 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.pairs_option import pairs_of
-from controlplane.codec.acls_file import AccessRole, grants_of, role_named
 from controlplane.core.values.canonical import to_canonical
 from controlplane.inspection.records import Record
+from controlplane.kafka_rules.acls_file import AccessRole, grants_of, role_named
 
 if TYPE_CHECKING:
     from controlplane.adapters.kafka_acls import AclEntry

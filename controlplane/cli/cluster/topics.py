@@ -9,8 +9,8 @@ import click
 from controlplane.cli.common.connecting import reach
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
-from controlplane.codec.platforms import PLATFORMS
 from controlplane.core.values.canonical import to_canonical
+from controlplane.kafka_rules.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from controlplane.adapters.kafka_admin import TopicsReport

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AclOperation, ConfigResource
 from controlplane.adapters import kafka_acls
 from controlplane.adapters.kafka_acls import verify_acls
 from controlplane.bootstrap.access_roles import access_roles
-from controlplane.codec.acls_file import Grant, role_named
 from controlplane.errors import ConfigurationError
+from controlplane.kafka_rules.acls_file import Grant, role_named
 
 GRANTS = [Grant(role_named(access_roles(), "reader"), "User:r1")]
 

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controlplane import config
-from controlplane.codec.topics_file import (
+from controlplane.errors import ConfigurationError
+from controlplane.kafka_rules.topics_file import (
     MIN_INSYNC_REPLICAS,
     ActualTopic,
     Rule,
@@ -17,7 +18,6 @@ from controlplane.codec.topics_file import (
     broken_promises,
     parse_topics,
 )
-from controlplane.errors import ConfigurationError
 from controlplane.resources import resource_path
 
 INPUT_TOPICS = (config.HEARTBEATS, config.LOAD_REPORTS, config.MEMBERSHIP, config.INTENTS, config.CANDIDATES)

@@ -4,10 +4,10 @@ import pytest
 
 from controlplane.bootstrap.access_roles import access_roles
 from controlplane.bootstrap.topics import topic_specs
-from controlplane.codec.acls_file import Grant, Operation, ResourceKind, grants_of, parse_roles
-from controlplane.codec.kafka_promises import INTERNAL_TOPICS
 from controlplane.config import DECISIONS, INTENTS, ROUTING_TABLE, ClusterConfig
 from controlplane.errors import ConfigurationError
+from controlplane.kafka_rules.acls_file import Grant, Operation, ResourceKind, grants_of, parse_roles
+from controlplane.kafka_rules.promises import INTERNAL_TOPICS
 
 ROLES = {role.name: role for role in access_roles()}
 GOOD = """

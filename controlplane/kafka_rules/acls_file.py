@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from controlplane.codec.kafka_promises import INTERNAL_TOPICS
-from controlplane.codec.toml_document import (
+from controlplane.config import topic_name
+from controlplane.errors import ConfigurationError
+from controlplane.kafka_rules.promises import INTERNAL_TOPICS
+from controlplane.kafka_rules.toml_document import (
     Table,
     names_in,
     parse_document,
@@ -17,8 +19,6 @@ from controlplane.codec.toml_document import (
     table_in,
     tables_in,
 )
-from controlplane.config import topic_name
-from controlplane.errors import ConfigurationError
 
 FORMAT = 1
 """The only known format of the file."""

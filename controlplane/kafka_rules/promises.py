@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from controlplane.codec.platforms import Platform
-from controlplane.codec.topics_file import (
+from controlplane.config import DECISIONS, topic_name
+from controlplane.kafka_rules.platforms import Platform
+from controlplane.kafka_rules.topics_file import (
     MIN_INSYNC_REPLICAS,
     ActualTopic,
     TopicSpec,
     advice_not_followed,
     broken_settings,
 )
-from controlplane.config import DECISIONS, topic_name
 
 TRANSACTION_STATE: Final = "__transaction_state"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"

@@ -7,15 +7,15 @@ from types import MappingProxyType
 import pytest
 
 from controlplane.bootstrap.topics import topic_specs
-from controlplane.codec.kafka_promises import (
+from controlplane.kafka_rules.platforms import PLATFORMS
+from controlplane.kafka_rules.promises import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
     DescribedKafka,
     bearing_silence_limit_ms,
     judge,
 )
-from controlplane.codec.platforms import PLATFORMS
-from controlplane.codec.topics_file import ActualTopic
+from controlplane.kafka_rules.topics_file import ActualTopic
 
 SPECS = topic_specs()
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}

@@ -1,10 +1,10 @@
-"""Bugs in ``controlplane/codec/platforms.py``."""
+"""Bugs in ``controlplane/kafka_rules/platforms.py``."""
 
 from typing import Final
 
 from tests.mutants.mutant import Bug
 
-_TESTS: Final = ("unit/codec/test_kafka_promises.py",)
+_TESTS: Final = ("unit/kafka_rules/test_promises.py",)
 
 BUGS: Final = (
     Bug(

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from controlplane.codec.toml_document import (
+from controlplane.errors import ConfigurationError
+from controlplane.kafka_rules.toml_document import (
     Table,
     integer_in,
     parse_document,
@@ -16,7 +17,6 @@ from controlplane.codec.toml_document import (
     sentence_in,
     table_in,
 )
-from controlplane.errors import ConfigurationError
 
 FORMAT = 1
 """The only known format of the file."""
