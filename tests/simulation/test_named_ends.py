@@ -2,6 +2,7 @@
 
 import pytest
 
+from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.election.steps import ControllerPhase
 from controlplane.errors import LogContinuityError
 from tests.simulation.mutants.broker_scenes import let_marker_of_table_be_late
@@ -13,6 +14,7 @@ from tests.simulation.mutants.log_scenes import (
     let_markers_be_late,
 )
 from tests.simulation.script import begun
+from tests.simulation.setting import CONTROLLERS
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +65,7 @@ def test_a_leader_that_reads_from_a_former_broker_leaves_it_to_others_and_stops_
 
 @pytest.mark.parametrize("known_by", ["lease store", "snapshot"])
 def test_a_log_that_has_lost_its_end_stops_every_controller(known_by: str) -> None:
-    """All brokers are restored from an older copy, or only some topics: log and table agree, and others know more."""
+    """All brokers are restored from an older copy: log and table agree, and others know more."""
     script = begun()
     if known_by == "snapshot":
         ends = ends_of_log_and_table(script)
@@ -79,3 +81,27 @@ def test_a_log_that_has_lost_its_end_stops_every_controller(known_by: str) -> No
     assert not script.world.running
     assert {type(failure.error) for failure in script.world.failures} == {LogContinuityError}
     assert all(known_by in str(failure.error) for failure in script.world.failures)
+
+
+def test_a_log_that_alone_has_lost_its_end_stops_every_controller() -> None:
+    """Nothing but the table tells: the lease store has lost its mark, and there is no snapshot."""
+    script = begun()
+    let_log_lose_its_end(script, {DECISIONS: ends_of_log_and_table(script)[DECISIONS]})
+    script.world.leases.mark = None
+    script.go_on(12_000)
+    assert not script.world.running
+    assert {type(failure.error) for failure in script.world.failures} == {LogContinuityError}
+
+
+def test_a_table_that_alone_has_lost_its_end_is_written_again() -> None:
+    """The log holds everything: its leader shows it, and no controller stops."""
+    script = begun()
+    let_log_lose_its_end(script, {ROUTING_TABLE: ends_of_log_and_table(script)[ROUTING_TABLE]})
+    script.go_on(6_000)
+    assert len(script.world.running) == len(CONTROLLERS)
+    script.world.start_client("late")
+    script.go_on(2_000)
+    table = script.world.clients["late"].table
+    assert table is not None
+    states = [running.controller._components.follower.state for running in script.world.running.values()]  # noqa: SLF001
+    assert {state.epoch for state in states} == {table.epoch}
