@@ -54,7 +54,9 @@ class KafkaTopicInspector:
             (answer,) = self._admin.client.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S).values()
             entries = answer.result(REQUEST_TIMEOUT_S)
         except (KafkaException, TimeoutError):
-            return {}  # nothing relies on it, and a controller needs no right to read it
+            # Advice is left out then, and a transaction may stay open as with Kafka's default session. A controller
+            # needs no right to read them, and the broker that is asked may be the one that has just died.
+            return {}
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
     def _hidden(self, names: Sequence[str]) -> dict[str, str]:
@@ -84,7 +86,7 @@ class KafkaTopicInspector:
             try:
                 entries = answer.result(REQUEST_TIMEOUT_S)
             except (KafkaException, TimeoutError) as error:
-                if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                if isinstance(error, KafkaException) and error_of(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     # The topic is being created or deleted: one broker shows it, another does not.
                     continue
                 failure = self._admin.failure(error, "describe_configs", f"topic {resource.name}")

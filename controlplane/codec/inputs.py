@@ -34,6 +34,107 @@ from controlplane.errors import InvalidInputError
 
 MAX_RECORD_BYTES: Final = 256 * 1024
 """Limit of a record's size: a record whose key and value together are larger is refused."""
+_STATUS_BYTES: Final = 5
+"""Five fields of at least a byte."""
+_SLOT_LOAD_BYTES: Final = 18
+"""Two floating-point numbers of 8 bytes, and two integers."""
+_BUNDLE_LOAD_BYTES: Final = 36
+"""Four floating-point numbers of 8 bytes, and four integers."""
+
+_FIRST_VERSION: Final = 1
+_LATER_IN_TUPLES: Final[Mapping[type, Mapping[str, object]]] = {
+    Heartbeat: {"slot_groups": [], "process_id": ""},
+    Tick: {"seq": 0, "table_epoch": 0},
+}
+"""The fields that version 2 added to records that are named tuples, with their defaults in Avro.
+
+Dataclasses mark theirs themselves (:func:`controlplane.core.values.canonical.later`).
+"""
+
+
+_Build: TypeAlias = Callable[[Datum], InputPayload]
+
+
+class _TopicDecoder:
+    """Decodes the records of one topic: the headers of current schemas by one look-up, all others step by step."""
+
+    def __init__(self, topic: str, framing: Framing) -> None:
+        """Make a builder for each record that belongs on the topic.
+
+        Raises:
+            ValueError: the topic is not an input topic (a defect of the caller).
+        """
+        if topic not in TOPIC_TYPES:
+            raise ValueError(f"{topic!r} is not one of the input topics {', '.join(TOPIC_TYPES)}")
+        self._topic = topic
+        self._framing = framing
+        self._builders = {kind.__name__: _builder(kind) for kind in TOPIC_TYPES[topic]}
+        current = [framing.store.current(name) for name in self._builders]
+        self._by_header = {
+            SINGLE_OBJECT_MARKER + schema.fingerprint: (schema, self._builders[schema.name]) for schema in current
+        }
+
+    def decode(self, value: bytes) -> InputPayload:
+        """The payload, not yet checked.
+
+        Raises:
+            InvalidInputError: the bytes are not a record of the topic.
+        """
+        known = self._by_header.get(value[:SINGLE_OBJECT_HEADER_BYTES])
+        if known is not None:
+            schema, build = known
+            return build(read_body(value, SINGLE_OBJECT_HEADER_BYTES, schema))
+        schema, start = self._framing.unframe(value)
+        builder = self._builders.get(schema.name)
+        if builder is None:
+            raise InvalidInputError(
+                "wrong_record_type",
+                f"the record is a {schema.name}; {self._topic} takes {', '.join(sorted(self._builders))}",
+            )
+        return builder(self._framing.decode_body(value, start, schema))
+
+
+@functools.cache
+def _topic_decoder(topic: str, framing: Framing) -> _TopicDecoder:
+    return _TopicDecoder(topic, framing)
+
+
+def _builder(kind: type[InputPayload]) -> _Build:
+    if kind is Heartbeat:
+        return _heartbeat
+    return functools.partial(from_datum, kind)
+
+
+_ROLES: Final = {role.value: role for role in NodeRole}
+_STATUSES: Final = {status.value: status for status in ReplicaStatus}
+
+
+def _heartbeat(datum: Datum) -> Heartbeat:
+    """Like ``from_datum``, at a third of its cost: most of a leader's input records are heartbeats."""
+    role = _ROLES.get(cast("str", datum["role"]))
+    if role is None or datum["slot_statuses"] or datum["bundle_statuses"]:
+        return from_datum(Heartbeat, datum)
+    settings = cast("dict[str, Any] | None", datum["slot_settings"])
+    groups = cast("list[dict[str, Any]]", datum["slot_groups"])
+    statuses = [_STATUSES.get(group["status"]) for group in groups]
+    if None in statuses:
+        return from_datum(Heartbeat, datum)
+    return Heartbeat(
+        cast("str", datum["node_id"]),
+        cast("int", datum["incarnation"]),
+        cast("int", datum["sent_at_ms"]),
+        cast("Epoch", datum["table_epoch"]),
+        role,
+        None if settings is None else SlotSettings(**settings),
+        slot_groups=tuple(
+            [
+                SlotGroup(cast("ReplicaStatus", status), group["last_sync_ms"], tuple(group["runs"]))
+                for status, group in zip(statuses, groups, strict=True)
+            ]
+        ),
+        process_id=cast("str", datum["process_id"]),
+    )
+
 
 TOPIC_TYPES: Final[dict[str, tuple[type[InputPayload], ...]]] = {
     HEARTBEATS: (Heartbeat, Tick),
@@ -148,105 +249,3 @@ def _least_bytes(payload: InputPayload) -> int:
             return len(slots) * _SLOT_LOAD_BYTES + sum(_BUNDLE_LOAD_BYTES + len(bundle.bundle_id) for bundle in bundles)
         case _:
             return 0
-
-
-_STATUS_BYTES: Final = 5
-"""Five fields of at least a byte."""
-_SLOT_LOAD_BYTES: Final = 18
-"""Two floating-point numbers of 8 bytes, and two integers."""
-_BUNDLE_LOAD_BYTES: Final = 36
-"""Four floating-point numbers of 8 bytes, and four integers."""
-
-_FIRST_VERSION: Final = 1
-_LATER_IN_TUPLES: Final[Mapping[type, Mapping[str, object]]] = {
-    Heartbeat: {"slot_groups": [], "process_id": ""},
-    Tick: {"seq": 0, "table_epoch": 0},
-}
-"""The fields that version 2 added to records that are named tuples, with their defaults in Avro.
-
-Dataclasses mark theirs themselves (:func:`controlplane.core.values.canonical.later`).
-"""
-
-
-_Build: TypeAlias = Callable[[Datum], InputPayload]
-
-
-class _TopicDecoder:
-    """Decodes the records of one topic: the headers of current schemas by one look-up, all others step by step."""
-
-    def __init__(self, topic: str, framing: Framing) -> None:
-        """Make a builder for each record that belongs on the topic.
-
-        Raises:
-            ValueError: the topic is not an input topic (a defect of the caller).
-        """
-        if topic not in TOPIC_TYPES:
-            raise ValueError(f"{topic!r} is not one of the input topics {', '.join(TOPIC_TYPES)}")
-        self._topic = topic
-        self._framing = framing
-        self._builders = {kind.__name__: _builder(kind) for kind in TOPIC_TYPES[topic]}
-        current = [framing.store.current(name) for name in self._builders]
-        self._by_header = {
-            SINGLE_OBJECT_MARKER + schema.fingerprint: (schema, self._builders[schema.name]) for schema in current
-        }
-
-    def decode(self, value: bytes) -> InputPayload:
-        """The payload, not yet checked.
-
-        Raises:
-            InvalidInputError: the bytes are not a record of the topic.
-        """
-        known = self._by_header.get(value[:SINGLE_OBJECT_HEADER_BYTES])
-        if known is not None:
-            schema, build = known
-            return build(read_body(value, SINGLE_OBJECT_HEADER_BYTES, schema))
-        schema, start = self._framing.unframe(value)
-        builder = self._builders.get(schema.name)
-        if builder is None:
-            raise InvalidInputError(
-                "wrong_record_type",
-                f"the record is a {schema.name}; {self._topic} takes {', '.join(sorted(self._builders))}",
-            )
-        return builder(self._framing.decode_body(value, start, schema))
-
-
-@functools.cache
-def _topic_decoder(topic: str, framing: Framing) -> _TopicDecoder:
-    return _TopicDecoder(topic, framing)
-
-
-def _builder(kind: type[InputPayload]) -> _Build:
-    if kind is Heartbeat:
-        return _heartbeat
-    return functools.partial(from_datum, kind)
-
-
-_ROLES: Final = {role.value: role for role in NodeRole}
-_STATUSES: Final = {status.value: status for status in ReplicaStatus}
-
-
-def _heartbeat(datum: Datum) -> Heartbeat:
-    """Like ``from_datum``, at a third of its cost: most of a leader's input records are heartbeats."""
-    role = _ROLES.get(cast("str", datum["role"]))
-    if role is None or datum["slot_statuses"] or datum["bundle_statuses"]:
-        return from_datum(Heartbeat, datum)
-    settings = cast("dict[str, Any] | None", datum["slot_settings"])
-    groups = cast("list[dict[str, Any]]", datum["slot_groups"])
-    statuses = [_STATUSES.get(group["status"]) for group in groups]
-    if None in statuses:
-        return from_datum(Heartbeat, datum)
-    return Heartbeat(
-        cast("str", datum["node_id"]),
-        cast("int", datum["incarnation"]),
-        cast("int", datum["sent_at_ms"]),
-        cast("Epoch", datum["table_epoch"]),
-        role,
-        None if settings is None else SlotSettings(**settings),
-        slot_groups=tuple(
-            [
-                SlotGroup(cast("ReplicaStatus", status), group["last_sync_ms"], tuple(group["runs"]))
-                for status, group in zip(statuses, groups, strict=True)
-            ]
-        ),
-        process_id=cast("str", datum["process_id"]),
-    )

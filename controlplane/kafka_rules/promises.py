@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from controlplane.config import DECISIONS, topic_name
+from controlplane.core.cluster.policy import HEARTBEAT_INTERVAL_MS
+from controlplane.core.session.node_session import LEAST_MARGIN_DIVISOR, SessionSettings
 from controlplane.kafka_rules.platforms import Platform
 from controlplane.kafka_rules.topics_file import (
     MIN_INSYNC_REPLICAS,
@@ -31,10 +33,12 @@ RECOMMENDED_MS: Final[Mapping[str, int]] = {BROKER_SESSION: 3_000, BROKER_HEARTB
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _COPIES: Final = 3
 _INSYNC: Final = 2
-_HEARTBEAT_INTERVAL_MS: Final = 1_000
-"""The default interval of the nodes' heartbeats."""
 _LATE_MS: Final = 1_000
 """Time after the session within which leaders have moved and waiting writes are acknowledged."""
+_WHY_STATE: Final = (
+    "Kafka keeps there which transactions are committed: without it a decision that was acknowledged can be aborted."
+)
+_WHY_OFFSETS: Final = "No part of a control plane needs it; consumer groups of others do."
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +129,13 @@ def bearing_silence_limit_ms(session_ms: int) -> int:
     """The least silence limit at which the death of one of several brokers makes no node refuse requests.
 
     The last acknowledged heartbeat of a node was sent up to one interval before the death, the next one is acknowledged
-    when the broker's session has ended and leaders have moved, and a node stops a ninth of the limit, or 500 ms, early.
+    when the broker's session has ended and leaders have moved, and a node stops a margin before the limit
+    (:class:`~controlplane.core.session.node_session.SessionSettings`).
     """
-    silent_ms = session_ms + _HEARTBEAT_INTERVAL_MS + _LATE_MS
-    least_ms = max(silent_ms + 500, -(-silent_ms * 9 // 8))
+    silent_ms = session_ms + HEARTBEAT_INTERVAL_MS + _LATE_MS
+    margin_ms = SessionSettings().self_fencing_margin_ms
+    least_ms = max(silent_ms + margin_ms, -(-silent_ms * LEAST_MARGIN_DIVISOR // (LEAST_MARGIN_DIVISOR - 1)))
     return -(-least_ms // 100) * 100
-
-
-_WHY_STATE: Final = (
-    "Kafka keeps there which transactions are committed: without it a decision that was acknowledged can be aborted."
-)
-_WHY_OFFSETS: Final = "No part of a control plane needs it; consumer groups of others do."
 
 
 def _weaknesses(actual: ActualTopic, copies: int, why: str) -> list[str]:

@@ -151,13 +151,11 @@ def parse_topics(text: str, source: str) -> tuple[TopicSpec, ...]:
     return tuple(_topic(name, table_in(topics, name, f"{source}, topics"), source) for name in topics)
 
 
-def broken_promises(spec: TopicSpec, actual: ActualTopic) -> tuple[str, ...]:
-    """One sentence for each promise that the topic breaks: topic, setting, value, the required value, and why."""
-    return tuple(sentence for _, sentence in broken_settings(spec, actual))
-
-
 def broken_settings(spec: TopicSpec, actual: ActualTopic) -> tuple[tuple[str, str], ...]:
-    """As :func:`broken_promises`, each sentence with the name of its setting."""
+    """One sentence for each promise that the topic breaks, with the name of its setting.
+
+    The sentence says topic, setting, value, the required value, and why.
+    """
     return tuple(
         (setting.name, _sentence(actual, setting))
         for setting in promises_of(spec, actual.replication)

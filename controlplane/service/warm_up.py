@@ -44,12 +44,12 @@ class WarmUp:
             StopError: the log is damaged or of another cluster.
             ConfigurationError: Kafka refuses this client's login or a request.
         """
-        self._repeat(self._fold_log, stop)
+        self._repeat(self._fold_log, "the log", stop)
         self._ticker.start()
         self._began_at_ms = self._components.clock.monotonic_ms()
-        self._repeat(self._begin_inputs, stop)
+        self._repeat(self._begin_inputs, "ticks and inputs", stop)
 
-    def _repeat(self, step: Callable[[], bool], stop: Signal) -> None:
+    def _repeat(self, step: Callable[[], bool], what: str, stop: Signal) -> None:
         """Take a step until it answers that it was the last one, and serve an idle writer before each."""
         is_done = False
         while not is_done and not stop.is_set():
@@ -57,7 +57,7 @@ class WarmUp:
             try:
                 is_done = step()
             except RetryableError as error:
-                _log.warning("waiting for the log", error=str(error))
+                _log.warning(f"waiting for {what}", error=str(error))
                 stop.wait(1)
 
     def _fold_log(self) -> bool:

@@ -15,7 +15,7 @@ from controlplane.kafka_rules.topics_file import (
     SettingSpec,
     TopicSpec,
     advice_not_followed,
-    broken_promises,
+    broken_settings,
     parse_topics,
 )
 from controlplane.resources import resource_path
@@ -37,6 +37,11 @@ min_insync_replicas = 2
 "retention.ms" = { value = 200, promise = "at_least", least = 100, why = "Readers are slow." }
 "segment.ms" = { value = 50, why = "Small files." }
 """
+
+
+def broken_promises(spec: TopicSpec, actual: ActualTopic) -> tuple[str, ...]:
+    """The sentences alone."""
+    return tuple(sentence for _, sentence in broken_settings(spec, actual))
 
 
 def project_specs() -> dict[str, TopicSpec]:
