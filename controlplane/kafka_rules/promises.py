@@ -142,7 +142,7 @@ def _weaknesses(actual: ActualTopic, copies: int, why: str) -> list[str]:
     """What an internal topic lacks to be as safe as a topic with so many copies."""
     sentences = []
     if actual.replication < copies:
-        sentences.append(f"topic {actual.name} has {actual.replication} copies; it has to have {copies}. {why}")
+        sentences.append(f"topic {actual.name} has {actual.copies_named}; it has to have {copies}. {why}")
     needed = max(1, min(_INSYNC, actual.replication - 1))
     insync = actual.settings.get(MIN_INSYNC_REPLICAS)
     if insync is not None and (not insync.isdigit() or int(insync) < needed):

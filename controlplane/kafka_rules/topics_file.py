@@ -85,8 +85,8 @@ class TopicSpec:
         name: without the cluster's prefix.
         why: what the topic is for.
         partitions: their number, as a setting; its value is that of a new topic.
-        replication: number of replicas in production.
-        min_insync_replicas: number of replicas that acknowledge with that replication, see :meth:`min_insync_for`.
+        replication: number of copies in production.
+        min_insync_replicas: number of copies that acknowledge with that replication, see :meth:`min_insync_for`.
         settings: sorted by name.
     """
 
@@ -98,11 +98,11 @@ class TopicSpec:
     settings: tuple[SettingSpec, ...]
 
     def replication_for(self, brokers: int) -> int:
-        """The number of replicas of a new topic on this many brokers."""
+        """The number of copies of a new topic on this many brokers."""
         return max(1, min(self.replication, brokers))
 
     def min_insync_for(self, replication: int) -> int:
-        """The number of replicas that have to acknowledge, so that one broker may always be missing."""
+        """The number of copies that have to acknowledge, so that one broker may always be missing."""
         return max(1, min(self.min_insync_replicas, replication - 1))
 
     def with_advice_on(self, is_settable: Callable[[str], bool]) -> "TopicSpec":
@@ -123,7 +123,7 @@ class ActualTopic:
     Attributes:
         name: its full name in Kafka.
         partitions: their number.
-        replication: number of replicas of the partition that has the fewest.
+        replication: number of copies of the partition that has the fewest.
         settings: all of them under Kafka's names, defaults included.
     """
 
@@ -131,6 +131,11 @@ class ActualTopic:
     partitions: int
     replication: int
     settings: Mapping[str, str]
+
+    @property
+    def copies_named(self) -> str:
+        """The number of copies for a sentence."""
+        return f"{self.replication} {'copy' if self.replication == 1 else 'copies'}"
 
 
 def parse_topics(text: str, source: str) -> tuple[TopicSpec, ...]:
@@ -172,7 +177,7 @@ def advice_not_followed(spec: TopicSpec, actual: ActualTopic, brokers: int) -> t
     ]
     if actual.replication < spec.replication:
         sentences.append(
-            f"topic {actual.name} has {actual.replication} replicas; {spec.replication} are advised, and Kafka shows "
+            f"topic {actual.name} has {actual.copies_named}; {spec.replication} are advised, and Kafka shows "
             f"{brokers} broker{'' if brokers == 1 else 's'}"
         )
     if spec.partitions.rule is Rule.AT_LEAST and spec.partitions.keeps(str(actual.partitions)):

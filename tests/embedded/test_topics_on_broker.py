@@ -37,7 +37,7 @@ def test_applied_topics_keep_every_promise(
     first = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}, least_copies=1)
     assert sorted(first.created) == sorted(names)
     assert len(first.advice) == len(names)
-    assert all("has 1 replicas; 3 are advised, and Kafka shows 1 broker" in sentence for sentence in first.advice)
+    assert all("has 1 copy; 3 are advised, and Kafka shows 1 broker" in sentence for sentence in first.advice)
     second = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}, least_copies=1)
     assert second.created == ()
     assert second.verified == names

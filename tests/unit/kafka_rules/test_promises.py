@@ -63,7 +63,7 @@ def test_topics_of_kafka_that_do_not_exist_yet_break_nothing() -> None:
 @pytest.mark.parametrize(
     ("copies", "changed", "sentence"),
     [
-        (1, {"min.insync.replicas": "1"}, "has 1 copies; it has to have 3"),
+        (1, {"min.insync.replicas": "1"}, "has 1 copy; it has to have 3"),
         (3, {"min.insync.replicas": "1"}, "has min.insync.replicas = 1; it has to be at least 2"),
         (
             3,

@@ -96,7 +96,13 @@ def test_created_topic_needs_no_change(name: str, brokers: int) -> None:
     """What we create has to pass our own check on any number of brokers."""
     actual = as_created(SPECS[name], brokers)
     assert broken_promises(SPECS[name], actual) == ()
-    advised = () if brokers >= 3 else (f"topic {actual.name} has {brokers} replicas; 3 are advised, and Kafka shows",)
+    advised = (
+        ()
+        if brokers >= 3
+        else (
+            f"topic {actual.name} has {brokers} {'copy' if brokers == 1 else 'copies'}; 3 are advised, and Kafka shows",
+        )
+    )
     assert len(advice_not_followed(SPECS[name], actual, brokers)) == len(advised)
     for sentence, begins in zip(advice_not_followed(SPECS[name], actual, brokers), advised, strict=True):
         assert sentence.startswith(begins)
@@ -149,7 +155,7 @@ def test_advice_is_reported_and_breaks_nothing() -> None:
     assert broken_promises(SMALL_SPEC, actual) == ()
     assert advice_not_followed(SMALL_SPEC, actual, 3) == (
         "topic demo.log has segment.ms = 60; 50 is advised. Small files.",
-        "topic demo.log has 2 replicas; 3 are advised, and Kafka shows 3 brokers",
+        "topic demo.log has 2 copies; 3 are advised, and Kafka shows 3 brokers",
     )
 
 
