@@ -99,7 +99,7 @@ def test_what_may_not_be_described_is_said() -> None:
 
 def test_settings_of_brokers_are_advised_only_where_there_are_several() -> None:
     """With one broker nobody waits for another one's death."""
-    assert judge("demo", SPECS, described(1, USUAL)).advice[-1].startswith("topic demo.dead-letters has 1 replicas")
+    assert judge("demo", SPECS, described(1, USUAL)).advice[-1].startswith("topic demo.dead-letters has 1 copy")
     session, heartbeat, lag = judge("demo", SPECS, described(3, USUAL)).advice
     assert session.startswith("the brokers have broker.session.timeout.ms = 9000; at most 3000 is advised. Until")
     assert "A silence limit of 12400 ms keeps nodes from refusing" in session
