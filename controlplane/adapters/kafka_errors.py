@@ -50,6 +50,7 @@ _OUT_OF_RANGE = frozenset(
         KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - as above
     }
 )
+_TRUNCATED = "log truncation detected"
 _CORRUPT = frozenset(
     {
         KafkaError.INVALID_MSG,
@@ -114,6 +115,17 @@ def is_refused_login(error: KafkaError) -> bool:
 def is_out_of_range(error: KafkaError) -> bool:
     """Whether the broker that was asked does not have the offset that was asked for."""
     return error.code() in _OUT_OF_RANGE
+
+
+def is_truncation(error: KafkaError) -> bool:
+    """Whether the partition's leader has said that the log ends before the reader's position, in the epoch of that.
+
+    By KIP-320: a broker that leads the partition no longer cannot say that. librdkafka tells it by an error's text
+    alone where readers are not to be reset to another offset.
+    """
+    return error.code() == KafkaError._LOG_TRUNCATION or (  # noqa: SLF001 - librdkafka's own codes begin so
+        is_out_of_range(error) and _TRUNCATED in error.str()
+    )
 
 
 def is_missing(error: KafkaError) -> bool:
@@ -188,7 +200,7 @@ def reading_error(error: KafkaError, place: str, access: Access | None = None) -
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         # librdkafka asks for the coordinator of every consumer's group, but our consumers do not use their groups.
         return None
-    if is_out_of_range(error) or error.code() == KafkaError._LOG_TRUNCATION:  # noqa: SLF001 - as above
+    if is_out_of_range(error) or is_truncation(error):
         return LogContinuityError(
             f"{place} cannot be read: {in_words(error)}; its records were deleted, the brokers were restored from an "
             "older copy, or the topic was recreated. Nothing is skipped: find out which "

@@ -21,7 +21,14 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Mes
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from controlplane.adapters.kafka_client import SOCKET_TIMEOUT_MS, client_settings, new_client
-from controlplane.adapters.kafka_errors import Access, in_words, is_denied, is_out_of_range, reading_error
+from controlplane.adapters.kafka_errors import (
+    Access,
+    in_words,
+    is_denied,
+    is_out_of_range,
+    is_truncation,
+    reading_error,
+)
 from controlplane.adapters.kafka_log_listener import LogListener
 from controlplane.adapters.kafka_out_of_range import OutOfRangeRetries
 from controlplane.adapters.kafka_queries import KafkaQueries
@@ -213,7 +220,7 @@ class KafkaLogReader:
     def _take_error(self, message: Message, error: KafkaError) -> None:
         place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
         broken = reading_error(error, place, self._access)
-        if is_out_of_range(error) and self._may_be_outdated(message, error):
+        if is_out_of_range(error) and not is_truncation(error) and self._may_be_outdated(message, error):
             self._logger.warning("a broker does not have an offset, asking again", place=place, error=in_words(error))
             return
         if broken is None and not is_denied(error):

@@ -101,10 +101,11 @@ class LogFollower:
 
         Raises:
             LogUnavailableError: it took longer than ``limit_ms`` in all, or ``stall_limit_ms`` without a new decision.
-            LogContinuityError: the barrier lies before what was read: the log has lost its end.
+            LogContinuityError: the barrier lies before what was read, or the last decision that was read is no longer
+                before it: the log has lost its end.
         """
         self.close()
-        place = DECISIONS_PARTITION
+        place, known = DECISIONS_PARTITION, self.point
         if barrier.get(place, self.point.next_offset) < self.point.next_offset:
             message = (
                 f"a record was appended to topic {DECISIONS} at offset {barrier[place]}, but decision {self.state.seq} "
@@ -121,6 +122,17 @@ class LogFollower:
             deadline.what = f"the end of topic {DECISIONS}{self._unread.shortfall}"
             deadline.check(progress=self._read_offset > read_offset)
             read_offset = self._read_offset
+        if barrier and known.state.seq:
+            self._require_stands(known, barrier[place])
+
+    def _require_stands(self, known: LogPoint, barrier: int) -> None:
+        """Check that the last decision that was read before is still in the log, and not only in this memory.
+
+        A log that has lost its end grows by each barrier. It soon reaches past the offsets that it had, and what was
+        read before seems to lie within it. A decision that was committed then would follow one that is not there.
+        """
+        with closing(self._open_reader()) as reader:
+            require_stands(reader, self._clock, known, barrier)
 
     def read_to(self, seq: Seq, limit_ms: int, stall_limit_ms: int) -> PartitionEnd | None:
         """Open a new reader and read on until a decision, or until the answering broker reports the end of the log.

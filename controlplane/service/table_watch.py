@@ -101,6 +101,8 @@ class TableWatch:
             progress = self._read(50)
             deadline.what = f"the end of topic {ROUTING_TABLE}{self._unread.shortfall}"
             deadline.check(progress=progress)
+        # A topic that is made again later has other offsets.
+        self._barrier = NO_BARRIER
 
     def damage(self, led: State, publisher: TablePublisher) -> TableDamage | None:
         """Read on, once every 200 ms at the end of the topic, and look for damage that has to be repaired now.

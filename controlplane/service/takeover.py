@@ -16,9 +16,11 @@ from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.errors import (
     ConfigurationError,
+    FencedError,
     InvariantViolationError,
     LeaseStoreUnavailableError,
     LogContinuityError,
+    LogUnavailableError,
 )
 from controlplane.ports import CommitOutcome, LeaseStore, OutgoingRecord
 from controlplane.service.components import ControllerComponents
@@ -189,10 +191,17 @@ class TakeOver:
     def _require_end_of_log(self) -> None:
         """Check whether the log was written to since it was read, as table and lease store are ahead of what was read.
 
+        By a barrier that is written now: what was committed behind the first one, its marker may hold back or the
+        answering broker may not know yet.
+
         Raises:
             LogUnavailableError: it was: a later contender has fenced this one, and leads.
         """
         known = self._components.follower.state
+        try:
+            self._barrier = self._write_barrier()
+        except FencedError as error:
+            raise LogUnavailableError(f"a later contender has opened its writer meanwhile: {error}") from error
         self.read_log()
         check_end(known, self._components.follower.state, self._term)
 

@@ -148,7 +148,8 @@ class MemoryLogReader:
     def _partition_at(self, place: TopicPartition) -> MemoryPartition | None:
         """The partition to read from; None if it has no leader, which Kafka's client does not report either.
 
-        None also for some time if the answering broker ends the partition before the position.
+        None also for some time if the answering broker ends the partition before the position, whether it leads the
+        partition no longer or has lost the end: a reader cannot tell the one from the other.
         """
         name = self._names[place.topic]
         if place in self.held_back or not self._broker.has_leader(name, place.partition):
@@ -157,16 +158,17 @@ class MemoryLogReader:
         if partition is None or partition.leader in self.unreachable:
             return None
         position = self._positions[place]
-        if not partition.is_in_range(position):
-            raise _out_of_range(f"{name}[{place.partition}]@{position}", partition.start_offset, partition.end_offset)
-        stale_end = self.stale_ends.get(place, position)
-        if position <= stale_end:
+        known_end = min(self.stale_ends.get(place, partition.end_offset), partition.end_offset)
+        is_beyond = position > partition.end_offset and not partition.has_lost_end
+        if position < partition.start_offset or is_beyond:
+            raise _out_of_range(f"{name}[{place.partition}]@{position}", partition.start_offset, known_end)
+        if position <= known_end:
             self._beyond_since_ms.pop(place, None)
             return partition
         now_ms = self._broker.now_ms()
         if now_ms - self._beyond_since_ms.setdefault(place, now_ms) < BEYOND_END_LIMIT_MS:
             return None
-        raise _out_of_range(f"{name}[{place.partition}]@{position}", partition.start_offset, stale_end)
+        raise _out_of_range(f"{name}[{place.partition}]@{position}", partition.start_offset, known_end)
 
     def _partitions(self, topic: str) -> list[MemoryPartition]:
         self._broker.settle()

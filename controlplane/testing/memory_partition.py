@@ -71,6 +71,8 @@ class MemoryPartition:
         leader: the broker whose clock gives the append times.
         markers_are_late: whether the control records of transactions that end are not written yet.
         keeps_create_time: whether records keep the time that their sender's clock gave them.
+        has_lost_end: whether brokers were restored from an older copy: a reader that is further takes them for brokers
+            that lag, and asks again for some time.
     """
 
     def __init__(self) -> None:
@@ -80,6 +82,7 @@ class MemoryPartition:
         self.leader = LeadingBroker()
         self.markers_are_late = False
         self.keeps_create_time = False
+        self.has_lost_end = False
         self._records: list[StoredRecord] = []
         self._open_transactions: dict[MemoryTransaction, int] = {}
 
@@ -143,10 +146,6 @@ class MemoryPartition:
         self.end_offset += 1
         return True
 
-    def is_in_range(self, offset: int) -> bool:
-        """Whether a reader's position may be this offset; for others Kafka answers "offset out of range"."""
-        return self.start_offset <= offset <= self.end_offset
-
     def write_late_markers(self, append_time_ms: int) -> None:
         """Write the control records of the transactions that have ended meanwhile."""
         self.markers_are_late = False
@@ -188,6 +187,7 @@ class MemoryPartition:
         """Lose the records from an offset on, and the transactions that are open there."""
         del self._records[self._index_of(offset) :]
         self.end_offset = min(self.end_offset, offset)
+        self.has_lost_end = True
         self._open_transactions = {each: first for each, first in self._open_transactions.items() if first < offset}
 
     def compact(self, *, active_from: int | None, drop_tombstones: bool) -> None:

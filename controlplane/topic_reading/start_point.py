@@ -175,14 +175,22 @@ def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[D
     return _decision_at(reader, clock, header.last_decision_offset, (header.log_id, header.seq), (first, end))
 
 
-def require_stands(reader: LogReader, clock: Clock, point: LogPoint) -> None:
+def require_stands(reader: LogReader, clock: Clock, point: LogPoint, barrier: int | None = None) -> None:
     """Check that the topic still holds the last decision of a place, unless retention has deleted it.
+
+    Args:
+        reader: reads the cluster's topics; its former assignment is replaced.
+        clock: for deadlines.
+        point: the place.
+        barrier: the offset of a barrier, before which everything is to be read; None for the end that the answering
+            broker knows. With a barrier, a broker that lags is waited for, and not taken for a log without its end.
 
     Raises:
         LogUnavailableError: Kafka did not answer in time.
-        LogContinuityError: the topic holds something else there: it was recreated.
+        LogContinuityError: the topic holds something else there: it has lost the decision, or was recreated.
     """
     first, end = _kept_range(reader)
+    end = end if barrier is None else barrier
     if point.last_decision_offset < max(first, 0):
         return
     state = point.state
@@ -196,7 +204,7 @@ def require_stands(reader: LogReader, clock: Clock, point: LogPoint) -> None:
         problem = f"it holds another decision {decision.seq} there"
     message = (
         f"decision {state.seq} of log {state.log_id!r} was read at {DECISIONS}[0]@{point.last_decision_offset}, but "
-        f"is no longer there ({problem}): the topic was recreated; {RESTORE_OR_BEGIN_ANEW}"
+        f"is no longer there ({problem}): decisions were lost, or the topic was recreated; {RESTORE_OR_BEGIN_ANEW}"
     )
     raise LogContinuityError(message)
 

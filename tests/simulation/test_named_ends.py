@@ -7,11 +7,13 @@ from controlplane.core.election.steps import ControllerPhase
 from controlplane.errors import LogContinuityError
 from tests.simulation.mutants.broker_scenes import let_marker_of_table_be_late
 from tests.simulation.mutants.log_scenes import (
+    a_contender_wakes_behind_a_successor,
     ends_of_log_and_table,
     let_contender_ask_former_brokers,
     let_leader_ask_former_brokers,
     let_log_lose_its_end,
     let_markers_be_late,
+    the_log_loses_its_last_decision,
 )
 from tests.simulation.script import begun
 from tests.simulation.setting import CONTROLLERS
@@ -105,3 +107,13 @@ def test_a_table_that_alone_has_lost_its_end_is_written_again() -> None:
     assert table is not None
     states = [running.controller._components.follower.state for running in script.world.running.values()]  # noqa: SLF001
     assert {state.epoch for state in states} == {table.epoch}
+
+
+def test_nothing_is_committed_behind_a_decision_that_the_log_has_lost() -> None:
+    """Standbys that have read it live on, and the barriers of their attempts fill the hole."""
+    the_log_loses_its_last_decision()
+
+
+def test_a_contender_that_wakes_behind_a_successor_ends_for_no_loss() -> None:
+    """Table and lease store know of a term that its broker does not show. It finds that it was fenced, and follows."""
+    a_contender_wakes_behind_a_successor()

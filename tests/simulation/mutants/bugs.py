@@ -8,11 +8,13 @@ from tests.simulation.mutants.forgetting_scenes import (
 )
 from tests.simulation.mutants.log_scenes import (
     a_contender_asks_former_brokers,
+    a_contender_wakes_behind_a_successor,
     a_leader_asks_former_brokers,
     a_leader_is_deaf_to_a_partition,
     letters_have_no_place,
     markers_are_late,
     the_log_loses_its_end,
+    the_log_loses_its_last_decision,
 )
 from tests.simulation.mutants.mutant import Mutant
 from tests.simulation.mutants.node_scenes import (
@@ -129,6 +131,20 @@ MUTANTS: Final = (
         "for where, mark in known:",
         "for where, mark in ():",
         scene=the_log_loses_its_end,
+    ),
+    Mutant(
+        "commits behind a decision that it remembers, and the log has lost",
+        "controlplane.service.follower:LogFollower.read_to_end",
+        "if barrier and known.state.seq:",
+        "if False:",
+        scene=the_log_loses_its_last_decision,
+    ),
+    Mutant(
+        "takes a log for one without its end that a successor has written to",
+        "controlplane.service.takeover:TakeOver._require_end_of_log",
+        "self._barrier = self._write_barrier()",
+        "pass",
+        scene=a_contender_wakes_behind_a_successor,
     ),
     Mutant(
         "takes the senders' times for the broker's",

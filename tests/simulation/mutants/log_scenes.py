@@ -1,10 +1,16 @@
 """Scripts for what befalls the log and its topics: former brokers, late markers, lost ends, lasting deafness."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
+from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.partitioning import partition_of
+from controlplane.errors import LogContinuityError
+from controlplane.service.follower import LogFollower
+from controlplane.testing import MemoryLogReader
+from tests.simulation.invariants.log_watch import CONTINUES
 from tests.simulation.recreated import STOPPED
 from tests.simulation.script import Script, begun
 from tests.simulation.setting import CLIENTS, CONTROLLERS, NODES
@@ -133,6 +139,72 @@ def the_log_loses_its_end() -> None:
     script.go_on(12_000)
     script.verdicts.judge(STOPPED, not script.world.running, f"{sorted(script.world.running)} go on")
     script.verdicts.require()
+
+
+def let_log_lose_its_last_decision(script: Script) -> int:
+    """Let the leader's host and the last decision be lost together, while the others have read it; return its seq."""
+    world = script.world
+    (leader,) = script.leaders
+    ends = ends_of_log_and_table(script)
+    script.ask("lost", "exclude_node", node="n4")
+    script.go_on_until(lambda: script.answered("lost"), 3_000)
+    script.go_on(300)
+    last = script.state.seq
+    script.stops_watching = True
+    world.kill(leader)
+    world.lose_end(ends)
+    return last
+
+
+def the_log_loses_its_last_decision() -> None:
+    """Barriers fill the hole. Nothing may be committed behind a decision that is only in memories."""
+    script = begun()
+    last = let_log_lose_its_last_decision(script)
+    script.go_on(20_000)
+    end = LogFollower(partial(MemoryLogReader, script.world.cluster, script.world.broker), script.world.clock)
+    try:
+        end.read_to_end(1_000, 1_000)
+    except LogContinuityError as error:
+        script.verdicts.judge(CONTINUES, False, str(error))
+    is_well = end.state.seq < last and not script.world.running
+    script.verdicts.judge(STOPPED, is_well, f"seq {end.state.seq}, {sorted(script.world.running)} go on")
+    script.verdicts.require()
+
+
+def let_contender_wake_behind_a_successor(script: Script, late: Callable[[str], None]) -> str:
+    """Let a contender be paused before it opens its term, until another one has; return it.
+
+    Args:
+        script: a cluster that is well.
+        late: called with the contender when the other one is about to open its term: what it reads is late.
+    """
+    (leader,) = script.leaders
+    paused: list[str] = []
+
+    def pause(name: str) -> None:
+        script.pause(name, 7_000)
+        paused.append(name)
+        script.when(ControllerPhase.OPENING_TERM, lambda _: late(name))
+
+    script.when(ControllerPhase.CATCHING_UP, pause)
+    script.world.kill(leader)
+    script.go_on_until(lambda: len(script.leaders) == 1 and script.leaders != [leader], 9_000)
+    return paused[0]
+
+
+def a_contender_wakes_behind_a_successor() -> None:
+    """Table and lease store are ahead of the log as it read it, and its broker does not know the successor's term."""
+    script = begun()
+    (log,) = script.world.broker.partitions(script.world.cluster.topic(DECISIONS))
+
+    def lag(name: str) -> None:
+        script.world.machines[name].network.stale_ends[TopicPartition(DECISIONS, 0)] = log.last_stable_offset
+
+    contender = let_contender_wake_behind_a_successor(script, lag)
+    script.go_on(9_000)
+    script.world.machines[contender].network.stale_ends.clear()
+    script.go_on(4_000)
+    script.judge_end()
 
 
 def let_leader_be_deaf(script: Script, place: TopicPartition) -> str:

@@ -19,6 +19,11 @@ NAME = "test.decisions"
 PLACE = TopicPartition("decisions", 0)
 POSITION = 7
 OUT_OF_RANGE = KafkaError(KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - librdkafka's own codes begin so
+TRUNCATED = KafkaError(
+    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - as above
+    "Partition log truncation detected at offset 7 (leader epoch 2): broker end offset is 5 (leader epoch 1)",
+)
+"""As librdkafka 2.16 tells it."""
 
 
 class Brokers:
@@ -26,6 +31,7 @@ class Brokers:
 
     Attributes:
         outdated: how many consumers ask that broker.
+        error: how it answers them.
         assigned: the offsets that were assigned, by consumer.
         now_s: advanced by each poll without a message.
     """
@@ -33,6 +39,7 @@ class Brokers:
     def __init__(self, outdated: int) -> None:
         """Without a consumer."""
         self.outdated = outdated
+        self.error = OUT_OF_RANGE
         self.assigned: list[list[int]] = []
         self.now_s = 0.0
 
@@ -57,7 +64,7 @@ class OneConsumer:
         self._brokers.assigned[self._number].append(position.offset)
         is_outdated = self._number < self._brokers.outdated
         self._messages = [
-            Message(NAME, 0, POSITION, error=OUT_OF_RANGE)
+            Message(NAME, 0, POSITION, error=self._brokers.error)
             if is_outdated
             else Message(NAME, 0, position.offset, b"key", b"value", timestamp=(2, 1_000))
         ]
@@ -135,5 +142,17 @@ def test_deleted_records_are_told_at_once(
     """They do not come back."""
     reader, brokers = reading(100, POSITION + 1)
     with pytest.raises(LogContinuityError):
+        reader.poll(1, 0)
+    assert brokers.now_s == 0
+
+
+def test_a_log_that_its_leader_calls_truncated_is_told_at_once(
+    reading: Callable[[int, int | None], tuple[KafkaLogReader, Brokers]],
+) -> None:
+    """No other broker has the records. Barriers of new leaders would fill the hole while the reader asks again."""
+    reader, brokers = reading(100, 0)
+    brokers.error = TRUNCATED
+    reader.assign({PLACE: POSITION})
+    with pytest.raises(LogContinuityError, match="truncation detected"):
         reader.poll(1, 0)
     assert brokers.now_s == 0

@@ -10,6 +10,7 @@ from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.decide import repair_table
 from controlplane.core.routing.repair import TableDamage
 from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.errors import LogContinuityError, PrerequisiteError
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
 from controlplane.service import publisher
@@ -277,3 +278,14 @@ def test_a_marker_that_the_leader_did_not_write_stops_it() -> None:
     world.throw(record.key or b"", record.value)
     with pytest.raises(LogContinuityError, match=r"holds a marker of epoch 2 .* committed no epoch after 1"):
         world.look_for(1_000)
+
+
+def test_a_topic_that_is_made_again_is_found_empty_whatever_the_offsets_of_the_take_over_were() -> None:
+    """The barrier of the take-over lies far behind the end of the new topic."""
+    world = Watched()
+    topic = CLUSTER.topic(ROUTING_TABLE)
+    world.watch = TableWatch(world._open, world.watch_clock, world.state.log_id)  # noqa: SLF001 - as in the class
+    world.watch.read_to_end({TABLE_PLACE: world.broker.partitions(topic)[0].end_offset}, 5_000)
+    assert world.look_for(10_000) is None
+    world.broker.create_topic(topic)
+    assert world.look_for(60_000) is not None
