@@ -1,5 +1,7 @@
 """Takes up join, leaving and left records: their events in the membership."""
 
+from typing import Final
+
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
@@ -7,6 +9,9 @@ from controlplane.core.membership.events import FencingCause, NodeAdmitted, Node
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
 from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, Node, NodeStatus, are_two_processes
 from controlplane.core.values.inputs import InputRecord, Refusal
+
+ANOTHER_PROCESS: Final = "another_process"
+"""The reason for which records of a process are refused that runs beside the one that was admitted."""
 
 
 def take_membership(draft: Draft, record: InputRecord, observations: Observations, now_ms: int) -> Refusal | None:
@@ -91,4 +96,4 @@ def another_process(node: Node) -> tuple[str, str]:
     detail = (
         f"node {node.node_id!r}: another process was admitted with incarnation {node.incarnation}; this one has to end"
     )
-    return "another_process", detail
+    return ANOTHER_PROCESS, detail

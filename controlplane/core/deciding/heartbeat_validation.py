@@ -1,9 +1,10 @@
 """Validates heartbeats: each is accepted, refused, or waits for the join of its sender."""
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from controlplane.core.deciding.admission import another_process
+from controlplane.core.deciding.admission import ANOTHER_PROCESS, another_process
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
@@ -23,6 +24,7 @@ def validate_heartbeats(state: State, observations: Observations, now_ms: int) -
     heartbeats that wait longer, only the newest of each incarnation is kept.
     """
     refusals: list[Refusal] = []
+    beside: list[Node] = []
     waiting: list[InputRecord] = []
     waiting_long: dict[tuple[NodeId, Incarnation], InputRecord] = {}
     fresh = [record for _, view in sorted(observations.partitions.items()) for record in view.unvalidated]
@@ -39,11 +41,13 @@ def validate_heartbeats(state: State, observations: Observations, now_ms: int) -
         refusal, waits = _validate(state, view, record, joining, age_ms)
         if refusal is not None:
             refusals.append(refusal)
+            if refusal.reason == ANOTHER_PROCESS and isinstance(record.payload, Heartbeat):
+                beside.append(state.membership.nodes[record.payload.node_id])
         elif waits and age_ms <= state.cluster.silence_limit_ms:
             waiting.append(record)
         elif waits and isinstance(record.payload, Heartbeat):
             waiting_long[record.payload.node_id, record.payload.incarnation] = record
-    partitions = {partition: _validated(view) for partition, view in observations.partitions.items()}
+    partitions = {partition: _validated(view, beside) for partition, view in observations.partitions.items()}
     return replace(observations, partitions=partitions, unknown_senders=(*waiting_long.values(), *waiting)), refusals
 
 
@@ -104,9 +108,18 @@ def _refuse(record: InputRecord, reason: str, detail: str) -> Refusal:
     return Refusal.of(record.coordinates, reason, detail, record.raw)
 
 
-def _validated(view: PartitionView) -> PartitionView:
-    """The view without unvalidated records, and without heartbeats that are too old to count for any sender."""
+def _validated(view: PartitionView, beside: Iterable[Node]) -> PartitionView:
+    """The view without unvalidated records, and without heartbeats that count for no sender.
+
+    They are too old, or another process than that of the node sent them (``beside`` are the nodes of which there are
+    any): they must neither keep the node alive nor report its slots.
+    """
     heard = view.heard
+    for node in beside:
+        member = node.node_id, node.incarnation
+        if member in heard:
+            last = heard[member].of_process(node.process_id)
+            heard = {each: one for each, one in heard.items() if each != member} | ({member: last} if last else {})
     if any(view.clock_ms - each.clock_ms >= SILENCE_MEMORY_MS for each in heard.values()):
         heard = {member: each for member, each in heard.items() if view.clock_ms - each.clock_ms < SILENCE_MEMORY_MS}
     if heard is view.heard and not view.unvalidated:

@@ -257,7 +257,8 @@ class Observations:
                 beat, age_ms = latest.heartbeat, view.clock_ms - latest.clock_ms
                 statuses = beat.slot_statuses
                 if beat.slot_groups:
-                    statuses = statuses_in(beat.slot_groups, node_id, beat.table_epoch, slots)
+                    in_groups = statuses_in(beat.slot_groups, node_id, beat.table_epoch, slots)
+                    statuses = tuple(sorted((*statuses, *in_groups)))
                 reports[node_id] = SlotReport(statuses, beat.table_epoch, beat.sent_at_ms, age_ms)
         return reports
 

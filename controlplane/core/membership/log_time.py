@@ -13,7 +13,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from controlplane.config import MAX_TICK_GAP_MS
 from controlplane.core.membership.inputs import Heartbeat, Tick
-from controlplane.core.values.identifiers import ControllerId, Epoch, Incarnation, NodeId, Seq
+from controlplane.core.membership.node import are_two_processes
+from controlplane.core.values.identifiers import ControllerId, Epoch, Incarnation, NodeId, ProcessId, Seq
 from controlplane.core.values.inputs import InputRecord
 
 SILENCE_MEMORY_MS: Final = 25_000
@@ -31,6 +32,8 @@ FRESH_PARTITION_MS: Final = 1_000
 """Partition 0 counts as read so far while its last tick is at most this much older than that of any partition."""
 MARK_SPACING_MS: Final = 100
 """Spacing of marks: the first tick in each 100 ms of append time is kept, regardless of where a reader began."""
+_MOST_PROCESSES: Final = 4
+"""Processes of one incarnation that are told apart, beside the last one that was heard."""
 _NO_SEQ: Final = Seq(0)
 _NO_EPOCH: Final = Epoch(0)
 
@@ -38,7 +41,8 @@ _NO_EPOCH: Final = Epoch(0)
 class Heard(NamedTuple):
     """The latest heartbeat of an incarnation in a partition, and the partition's clock at its append.
 
-    ``seq`` is the greatest one that the ticks before its offset name.
+    ``seq`` is the greatest one that the ticks before its offset name. ``others`` are the latest ones of other processes
+    that use the same incarnation: which of them was admitted is known to the state only.
     """
 
     clock_ms: int
@@ -46,6 +50,12 @@ class Heard(NamedTuple):
     heartbeat: Heartbeat
     seq: Seq = Seq(0)
     offset: int = 0
+    others: tuple["Heard", ...] = ()
+
+    def of_process(self, process_id: ProcessId) -> "Heard | None":
+        """The latest one that may be of a process; None if all are of other ones."""
+        each = (self._replace(others=()), *self.others)
+        return next((one for one in each if not are_two_processes(one.heartbeat.process_id, process_id)), None)
 
 
 class TickMark(NamedTuple):
@@ -190,9 +200,9 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         if isinstance(payload, Heartbeat):
             # Not the clock at the last tick: the node's silence would begin too early.
             heard_at_ms = clock_ms + _gap_ms(last_tick_ms, append_time_ms)
-            heard[payload.node_id, payload.incarnation] = Heard(
-                heard_at_ms, append_time_ms, payload, seq, record.coordinates.offset
-            )
+            member = payload.node_id, payload.incarnation
+            offset, others = record.coordinates.offset, _other_processes(heard.get(member), payload.process_id)
+            heard[member] = Heard(heard_at_ms, append_time_ms, payload, seq, offset, others)
             heartbeats.append(record)
         elif isinstance(payload, Tick):
             clock_ms += _gap_ms(last_tick_ms, append_time_ms)
@@ -213,6 +223,13 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         seq,
         table_epoch,
     )
+
+
+def _other_processes(before: Heard | None, process_id: ProcessId) -> tuple[Heard, ...]:
+    if before is None or not (before.others or are_two_processes(before.heartbeat.process_id, process_id)):
+        return ()
+    each = (before._replace(others=()), *before.others)
+    return tuple(one for one in each if are_two_processes(one.heartbeat.process_id, process_id))[:_MOST_PROCESSES]
 
 
 _Timed = TypeVar("_Timed", TickMark, ReadTick)

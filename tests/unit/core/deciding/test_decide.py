@@ -146,6 +146,24 @@ def test_another_process_of_the_same_incarnation_is_refused() -> None:
     assert (node.status, node.process_id) == (NodeStatus.ACTIVE, "first")
 
 
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_heartbeats_of_another_process_neither_keep_a_node_alive_nor_hide_it(is_alive: bool) -> None:
+    """The process that was admitted counts alone, whichever of the two was heard last."""
+    world = World()
+    world.join("n2")
+    world.join("n1", incarnation=5, process_id="first")
+    world.run(300)
+    place = partition_of(b"n1", PARTITIONS)
+    for _ in range(8):
+        first = Heartbeat("n1", 5, world.now_ms, Epoch(0), NodeRole.DATA, process_id="first")
+        if is_alive:
+            world.append(HEARTBEATS, place, first)
+        world.append(HEARTBEATS, place, first._replace(process_id="second"))
+        world.run(1_000, ("n2",))
+    assert world.state.membership.nodes["n1"].lives is is_alive
+    assert set(world.reasons()) == {"another_process"}
+
+
 def test_a_process_that_was_fenced_joins_again_and_no_other_in_its_place() -> None:
     """Both may still run, and the one that was admitted holds data."""
     world = World()
