@@ -108,16 +108,17 @@ def broker_advice(described: DescribedKafka, platform: Platform | None) -> list[
     sentences = []
     for name, recommended_ms in RECOMMENDED_MS.items():
         value = described.broker_settings.get(name, "")
-        actual_ms = fixed.get(name) if name in fixed or not value.isdigit() else int(value)
+        actual_ms = int(value) if value.isdigit() else fixed.get(name)
         if actual_ms is None or actual_ms <= recommended_ms:
             continue
         sentence = f"the brokers have {name} = {actual_ms}; at most {recommended_ms} is advised"
         if name in fixed and platform is not None:
-            sentence += f", but {platform.title} does not let it be set lower"
+            sentence += f", but {platform.title} allows no less than {fixed[name]}"
         if name == BROKER_SESSION:
             sentence += (
-                ". Until the session of a dead broker ends, no write is acknowledged that it has a copy of. A silence "
-                f"limit of {bearing_silence_limit_ms(actual_ms)} ms keeps nodes from refusing requests meanwhile"
+                ". When a broker dies, Kafka acknowledges no write to a partition with a copy on it until that session "
+                f"has ended. A silence limit of {bearing_silence_limit_ms(actual_ms)} ms keeps nodes from refusing "
+                "requests meanwhile"
             )
         sentences.append(sentence)
     if not described.broker_settings and BROKER_SESSION not in fixed:

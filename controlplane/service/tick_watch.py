@@ -69,8 +69,8 @@ class TickWatch:
         self._reports_spread = not self._reports_spread
         if self._reports_spread:
             _log.warning(
-                "brokers' clocks differ, or a partition is read late: this fences no node, but times that are shown "
-                "are wrong; set the brokers' clocks",
+                "brokers' clocks differ, or a partition is read late, as after a broker's death: this fences no node, "
+                "but times that are shown are wrong; if it lasts, set the brokers' clocks",
                 topic=HEARTBEATS,
                 spread_ms=spread_ms,
                 limit_ms=_SPREAD_LIMIT_MS,

@@ -26,7 +26,7 @@ def topics() -> None:
 @topics.command("apply")
 @click.option(
     "--least-copies",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 3),
     help="The fewest copies that a new topic may get, for a cluster with fewer brokers (default: 3). With one copy, "
     "the loss of one disk loses decisions.",
 )
@@ -46,7 +46,8 @@ def apply(invocation: Invocation, output_format: OutputFormat, least_copies: int
 @click.option(
     "--platform",
     type=click.Choice(sorted(PLATFORMS)),
-    help="Who runs this Kafka: the answer then says which settings cannot be changed there.",
+    help="Who runs this Kafka: the answer then says which settings cannot be changed there. Only the Kafka that "
+    "answers is judged, whatever else is said of the platform.",
 )
 @format_option
 @pass_invocation

@@ -11,7 +11,7 @@ _WHAT: Final = {
     HoldKind.RECONCILIATION_PAUSED: "reconciliation is paused",
 }
 _REMEDY: Final = {
-    HoldKind.EVICTIONS_FROZEN: "no node is fenced for silence until most are heard again, or "
+    HoldKind.EVICTIONS_FROZEN: "no node is fenced for silence until most are heard again, the window has passed, or "
     "'controlplane intents override-self-preservation'",
     HoldKind.RECONCILIATION_PAUSED: "no slot is planned until 'controlplane table resume'",
 }

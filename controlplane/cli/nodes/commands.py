@@ -41,11 +41,12 @@ def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputForma
             return ExitStatus.FAILED
         living = {node_id for node_id, node in table.nodes.items() if node.status.lives}
         tail = readers.read_last_heartbeats(source, living, states.LOOK_BACK_MS)
+        read_at_ms = source.clock.wall_ms()  # before further readings, whose time is nobody's silence
         state = states.read_state(source)
         if not state.log_id:
             refuse_lost_log(source)
         holds = read_holds(source, state)
-        found = members.liveness(table, tail, state, source.clock.wall_ms(), states.LOOK_BACK_MS)
+        found = members.liveness(table, tail, state, read_at_ms, states.LOOK_BACK_MS)
     rows = members.member_rows(table, tail, state, found.silent_ms)
     if output_format is OutputFormat.JSON:
         print_json([dict(row) for row in rows])

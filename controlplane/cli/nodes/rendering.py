@@ -16,7 +16,7 @@ def headlines(table: RoutingTable, found: Liveness) -> list[str]:
     if found.stands_still_ms:
         lines.append(
             f"log time stands still: neither a controller nor a node has written for {seconds(found.stands_still_ms)} "
-            "by this machine's clock"
+            "by this machine's clock, or that is ahead of the brokers' clocks"
         )
     return lines
 

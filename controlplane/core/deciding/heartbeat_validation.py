@@ -92,7 +92,10 @@ def _validate(
         detail = f"node {node.node_id!r} sent incarnation {heartbeat.incarnation}, current is {node.incarnation}"
         return _refuse(record, "older_incarnation", detail), False
     else:
-        reason, detail = "never_joined", f"node {heartbeat.node_id!r} sent a heartbeat and no join"
+        reason = "never_joined"
+        detail = (
+            f"node {heartbeat.node_id!r} sent a heartbeat with incarnation {heartbeat.incarnation} and no join of it"
+        )
     if (heartbeat.node_id, heartbeat.incarnation) in joining or age_ms <= state.cluster.silence_limit_ms:
         return None, True
     return _refuse(record, reason, detail), False

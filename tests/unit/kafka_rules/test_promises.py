@@ -101,7 +101,7 @@ def test_settings_of_brokers_are_advised_only_where_there_are_several() -> None:
     """With one broker nobody waits for another one's death."""
     assert judge("demo", SPECS, described(1, USUAL)).advice[-1].startswith("topic demo.dead-letters has 1 copy")
     session, heartbeat, lag = judge("demo", SPECS, described(3, USUAL)).advice
-    assert session.startswith("the brokers have broker.session.timeout.ms = 9000; at most 3000 is advised. Until")
+    assert session.startswith("the brokers have broker.session.timeout.ms = 9000; at most 3000 is advised. When")
     assert "A silence limit of 12400 ms keeps nodes from refusing" in session
     assert heartbeat == "the brokers have broker.heartbeat.interval.ms = 2000; at most 500 is advised"
     assert lag == "the brokers have replica.lag.time.max.ms = 30000; at most 3000 is advised"
@@ -131,7 +131,11 @@ def test_a_platform_that_fixes_a_broken_promise_is_named() -> None:
     )
     advice = judge("demo", SPECS, kafka, PLATFORMS["msk-serverless"]).advice
     assert not any("segment.ms" in each for each in advice)
-    assert any("but Amazon MSK Serverless does not let it be set lower" in each for each in advice)
+    assert any(
+        "= 9000; at most 3000 is advised, but Amazon MSK Serverless allows no less than 9000" in each for each in advice
+    )
+    shown = judge("demo", SPECS, described(3, {**USUAL, "broker.session.timeout.ms": "12000"}), PLATFORMS["msk"]).advice
+    assert any("= 12000; at most 3000 is advised, but Amazon MSK allows no less than 9000" in each for each in shown)
     (broken,) = judge("demo", SPECS, kafka, PLATFORMS["msk"]).broken
     assert broken.endswith("It can be set on the topic, with kafka-configs.")
     unclean = own_topic(TRANSACTION_STATE, 3, {"unclean.leader.election.enable": "true"})

@@ -21,7 +21,7 @@ BUGS: Final = (
     ),
     Bug(
         "what a platform fixes for its brokers is not known",
-        "actual_ms = fixed.get(name) if name in fixed or not value.isdigit() else int(value)",
+        "actual_ms = int(value) if value.isdigit() else fixed.get(name)",
         "actual_ms = int(value) if value.isdigit() else None",
         tests=_TESTS,
     ),
