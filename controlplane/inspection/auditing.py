@@ -56,7 +56,8 @@ class InputTape:
         self._next: dict[TopicPartition, int] = {}
         self._ahead: dict[TopicPartition, deque[RawRecord]] = {}
         self._ends: dict[TopicPartition, PartitionEnd] = {}
-        self._short: set[TopicPartition] = set()
+        self._present: dict[TopicPartition, int] = {}
+        self._short: dict[TopicPartition, int] = {}
 
     def first_kept(self) -> dict[TopicPartition, int]:
         """The first offset that is still kept, for each input partition."""
@@ -71,19 +72,24 @@ class InputTape:
         self._next = dict(positions)
         self._ahead = {place: deque() for place in positions}
         self._ends = {}
-        self._short = set()
         self._source.reader.assign(positions)
 
     def read_to(self, wanted: Mapping[TopicPartition, int]) -> Iterator[list[InputRecord]]:
         """The records before the wanted offsets, in order per partition; fewer if a topic ends before.
 
         A reported end before a wanted offset is not yet the end: the broker that answers may lag, or a transaction be
-        open. It counts if nothing has come for the time limit, and Kafka, asked for the end, confirms it.
+        open. It counts if nothing has come for the time limit, and Kafka, asked for the end, confirms it. Once waited
+        for, an end is not waited for again.
+
+        Records of other partitions are no progress, and neither are those that were appended after the reading began:
+        ticks come all the time while a cluster lives, and no decision of before can have taken them up.
 
         Raises:
             LogUnavailableError: the log did not answer.
             LogContinuityError: some are no longer kept.
         """
+        for topic in {place.topic for place, upto in wanted.items() if upto > self._present.get(place, 0)}:
+            self._present |= self._source.reader.end_offsets(topic)
         watch = StallWatch(self._source.clock, self._source.timeout_ms)
         while True:
             batch = [record for place in self._next for record in self._take(place, wanted.get(place, 0))]
@@ -92,42 +98,58 @@ class InputTape:
             missing = [place for place, upto in wanted.items() if self._lacks(place, upto)]
             if not missing:
                 return
-            if watch.is_stalled(progress=bool(batch) or self._poll()) and not self._end_before(wanted, missing):
+            brought = self._poll()
+            if watch.is_stalled(progress=not brought.isdisjoint(missing)) and not self._end_before(wanted, missing):
                 places = ", ".join(f"{position_key(place)}{self._end_of(place)}" for place in missing)
                 raise LogUnavailableError(f"{places} could not be read on within {self._source.timeout_ms} ms")
 
-    def _poll(self) -> bool:
-        """Read ahead. Returns whether there was anything new."""
+    def _poll(self) -> set[TopicPartition]:
+        """Read ahead. Returns the partitions that brought records of before the reading began."""
         if sum(map(len, self._ahead.values())) > _MOST_READ_AHEAD:
             self.seek(self._next)
         batch = self._source.reader.poll(_BATCH, _POLL_MS)
+        brought = set()
         for record in batch.records:
             place = TopicPartition(record.topic, record.partition)
             self._ahead[place].append(record)
+            if record.offset < self._present.get(place, 0):
+                brought.add(place)
         self._ends |= batch.ended
-        return bool(batch.records)
+        return brought
 
     def _lacks(self, place: TopicPartition, upto: int) -> bool:
         """Whether records before ``upto`` may still come. Records that are read ahead come after it."""
-        if place not in self._next or self._ahead[place] or place in self._short:
+        if place not in self._next or self._ahead[place]:
             return False
         end = self._ends.get(place)
-        return max(self._next[place], 0 if end is None else end.offset) < upto
+        last = min(upto, self._present[place]) if upto <= self._short.get(place, -1) else upto
+        return max(self._next[place], 0 if end is None else end.offset) < last
 
     def _end_before(self, wanted: Mapping[TopicPartition, int], missing: Iterable[TopicPartition]) -> bool:
         """Whether each of the missing partitions was read to its end, and Kafka says now that it ends there.
 
-        From then on they no longer count as missing.
+        From then on they no longer count as missing. While readers wait for the end of a transaction, its records may
+        be the missing ones.
         """
-        present: dict[TopicPartition, int] = {}
+        now: dict[TopicPartition, int] = {}
         for topic in {place.topic for place in missing}:
-            present |= self._source.reader.end_offsets(topic)
-        confirmed = {place for place in missing if place in self._ends and present.get(place, 0) < wanted[place]}
+            now |= self._source.reader.end_offsets(topic)
+        confirmed = {
+            place: wanted[place]
+            for place in missing
+            if (end := self._ends.get(place)) is not None
+            and not end.awaits_marker
+            and self._present.get(place, 0) <= end.offset
+            and now.get(place, 0) < wanted[place]
+        }
         self._short |= confirmed
-        return confirmed == set(missing)
+        return confirmed.keys() == set(missing)
 
     def _end_of(self, place: TopicPartition) -> str:
-        return f" (which ends at offset {self._ends[place].offset})" if place in self._ends else ""
+        end = self._ends.get(place)
+        if end is None:
+            return ""
+        return f" (which ends at offset {end.offset}{', where a transaction is open' if end.awaits_marker else ''})"
 
     def _take(self, place: TopicPartition, upto: int) -> Iterator[InputRecord]:
         ahead = self._ahead[place]

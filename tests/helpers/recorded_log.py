@@ -15,7 +15,7 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
 from controlplane.inspection.auditing import Audited, Auditor
 from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
-from tests.helpers.sources import source_of
+from tests.helpers.sources import source_at_rest
 from tests.helpers.world import INPUT_PLACES, World
 
 MOST_AT_ONCE = 50
@@ -66,7 +66,7 @@ class RecordedLog:
     def audit(self) -> tuple[LogAudit, list[Audited]]:
         """Audit it to its end."""
         log_audit = LogAudit(self.policies)
-        return log_audit, list(Auditor(log_audit, *(source_of(self.reader(), timeout_ms=0) for _ in range(2))).run())
+        return log_audit, list(Auditor(log_audit, *(source_at_rest(self.reader()) for _ in range(2))).run())
 
 
 class RecordedReader:

@@ -7,19 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.config import HEARTBEATS
+from controlplane.config import HEARTBEATS, MEMBERSHIP
 from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.membership.events import NodeAdmitted
 from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import LogUnavailableError
 from controlplane.inspection.auditing import Auditor
+from controlplane.inspection.source import LogSource
 from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
+from controlplane.testing import VirtualClock
 from tests.helpers.histories import History, operations, play
 from tests.helpers.logs import resealed
 from tests.helpers.recorded_log import DECISIONS_PARTITION, RecordedLog, RecordedReader
-from tests.helpers.sources import source_of
+from tests.helpers.sources import source_at_rest, source_of
 from tests.helpers.world import World
 
 WHOLE_WINDOW_MS = 30_000
@@ -100,6 +103,98 @@ class Lagging(RecordedReader):
         if self._polls_left > 0:
             return PolledBatch((), {place: PartitionEnd(at, at) for place, at in self._positions.items()})
         return super().poll(max_records, timeout_ms)
+
+
+class Living(RecordedReader):
+    """A reader beside a cluster that goes on: each poll finds a further record in one partition."""
+
+    def __init__(
+        self, records: Mapping[TopicPartition, Sequence[RawRecord]], clock: VirtualClock, growing: TopicPartition
+    ) -> None:
+        """The partition repeats its last record; each poll takes 100 ms."""
+        super().__init__({place: list(found) for place, found in records.items()})
+        self._clock = clock
+        self._growing = growing
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """See the port; the others come first."""
+        super().assign(dict(sorted(positions.items(), key=lambda each: each[0] == self._growing)))
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """See the port; what was read to its end is told each time."""
+        self._clock.advance(100)
+        batch = super().poll(max_records, timeout_ms)
+        ends = {place: self._end(place) for place in self._positions}
+        ended = {place: end for place, end in ends.items() if self._positions[place] >= end.offset}
+        records = self._records[self._growing]
+        assert isinstance(records, list)
+        records.append(records[-1]._replace(offset=records[-1].offset + 1))
+        return PolledBatch(batch.records, ended)
+
+
+class AwaitingMarkers(RecordedReader):
+    """A reader whose partitions end in front of an open transaction."""
+
+    def _end(self, place: TopicPartition) -> PartitionEnd:
+        end = super()._end(place)
+        return PartitionEnd(end.offset, end.offset + 1)
+
+
+class Behind(RecordedReader):
+    """A reader that asks one broker for records, and another one, which has more of them, for the ends."""
+
+    def __init__(self, log: RecordedLog, place: TopicPartition, records: int) -> None:
+        """The first broker has so many records of the partition."""
+        super().__init__({**log.records, place: log.records[place][:records]})
+        self.end_offsets = log.reader().end_offsets  # type: ignore[method-assign]
+
+
+def _with_false_positions(key: str) -> RecordedLog:
+    """A log in which two decisions have taken up more of a partition than it holds."""
+    world = World(ClusterPolicy(slot_count=8))
+    world.admit("n1", "n2")
+    world.ask("create_namespace", namespace="kv")
+    first = world.decisions[-2].seq
+    decisions = [
+        replace(each, positions={**each.positions, key: 1_000_000}) if each.seq >= first else each
+        for each in world.decisions
+    ]
+    return RecordedLog(world, resealed(decisions))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("key", ["membership[0]", "heartbeats[0]"])
+def test_inputs_that_were_lost_are_waited_for_once_beside_a_cluster_that_goes_on(key: str) -> None:
+    """Its ticks are no news of what is missing, not even in the same partition, and the next decision misses it too."""
+    log = _with_false_positions(key)
+    clock = VirtualClock()
+    living = Living(log.records, clock, TopicPartition(HEARTBEATS, 0))
+    inputs = LogSource(living, clock, timeout_ms=15_000)
+    found = [
+        difference
+        for each in Auditor(LogAudit(log.policies), source_at_rest(log.reader()), inputs).run()
+        for difference in each.differences
+    ]
+    assert found[0].seq == 2
+    assert 15_000 <= clock.monotonic_ms() < 25_000
+
+
+def test_an_end_in_front_of_an_open_transaction_is_no_end() -> None:
+    """Its records may be those that are missing: an audit that went on without them would accuse the leader."""
+    log = _with_false_positions("membership[0]")
+    inputs = source_at_rest(AwaitingMarkers(log.records))
+    auditor = Auditor(LogAudit(log.policies), source_at_rest(log.reader()), inputs)
+    with pytest.raises(LogUnavailableError, match=r"membership\[0\].*where a transaction is open"):
+        list(auditor.run())
+
+
+def test_the_end_of_a_broker_that_lags_is_no_end() -> None:
+    """Kafka confirms that nothing stands at the last of the positions; but not all that it has was read."""
+    log = _with_false_positions("membership[0]")
+    inputs = source_at_rest(Behind(log, TopicPartition(MEMBERSHIP, 0), records=1))
+    auditor = Auditor(LogAudit(log.policies), source_at_rest(log.reader()), inputs)
+    with pytest.raises(LogUnavailableError, match=r"which ends at offset 1\)"):
+        list(auditor.run())
 
 
 def test_an_end_before_the_positions_of_a_decision_is_waited_for() -> None:

@@ -3,7 +3,7 @@
 from controlplane.core.audit.log_audit import LogAudit
 from controlplane.inspection.auditing import Auditor
 from controlplane.testing import MemoryLogReader
-from tests.helpers.sources import source_of
+from tests.helpers.sources import source_at_rest
 from tests.simulation.world import World
 
 AUDITED_ALIKE = "decisions are taken alike again from the inputs in the log"
@@ -12,7 +12,7 @@ AUDITED_ALIKE = "decisions are taken alike again from the inputs in the log"
 def what_the_audit_finds(world: World) -> list[str]:
     """The differences of a run's retaken decisions, and the decisions that could not be retaken."""
     log_audit = LogAudit()
-    log, inputs = (source_of(MemoryLogReader(world.cluster, world.broker), timeout_ms=0) for _ in range(2))
+    log, inputs = (source_at_rest(MemoryLogReader(world.cluster, world.broker)) for _ in range(2))
     found = []
     for audited in Auditor(log_audit, log, inputs).run():
         if audited.followed_because:

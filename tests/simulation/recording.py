@@ -33,7 +33,7 @@ from controlplane.ports import LogReader, RawRecord
 from controlplane.testing import MemoryLogReader
 from controlplane.topic_reading.decision_stream import DecisionStream
 from tests.helpers.recorded_log import RecordedReader
-from tests.helpers.sources import source_of
+from tests.helpers.sources import source_at_rest
 from tests.simulation.memo import decoding_once
 from tests.simulation.run import Run
 from tests.simulation.world import World
@@ -149,7 +149,7 @@ def retake(recording: Mapping[str, Any], names: Names) -> Retaken:
             records[place].append(RawRecord(DECISIONS, 0, offset, 0, decision_key(decision.seq), value))
     log_audit = LogAudit()
     found = []
-    for audited in Auditor(log_audit, *(source_of(RecordedReader(records), timeout_ms=0) for _ in range(2))).run():
+    for audited in Auditor(log_audit, *(source_at_rest(RecordedReader(records)) for _ in range(2))).run():
         if audited.followed_because:
             found.append(f"decision {audited.seq} cannot be taken again: {audited.followed_because}")
         found += [str(difference) for difference in audited.differences]
