@@ -157,7 +157,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         open_transactions=open_transactions,
         follower=LogFollower(open_reader, clock, metrics.foreign_records.labels(DECISIONS).inc),
         input_reader=InputReader(
-            open_reader, clock, metrics, framing_with(config.kafka.schema_ids), lambda: dead_letters.unwritten
+            open_reader, clock, metrics, framing_with(config.kafka.schema_ids), lambda: dead_letters.unanswered
         ),
         dead_letters=dead_letters,
         snapshots=SnapshotKeeper(event_writers[2], open_reader, clock, threads, config.snapshots, metrics),

@@ -98,6 +98,11 @@ class DeadLetterWriter:
         """The number of letters that are not in the topic yet."""
         return self._in_flight + len(self._waiting)
 
+    @property
+    def unanswered(self) -> int:
+        """The number of refused membership records and intents whose letters are not in the topic yet."""
+        return len(self._gating)
+
     def gates(self, positions: Mapping[str, int]) -> dict[TopicPartition, int]:
         """For each partition the first offset that the positions of a decision must not pass.
 

@@ -53,7 +53,7 @@ class InputReader:
         clock: Clock,
         metrics: ControllerMetrics,
         framing: Framing | None = None,
-        unwritten_letters: Callable[[], int] = lambda: 0,
+        unanswered: Callable[[], int] = lambda: 0,
     ) -> None:
         """Set up without reading: :meth:`start` begins.
 
@@ -62,13 +62,14 @@ class InputReader:
             clock: for deadlines.
             metrics: counts inputs.
             framing: None without a schema registry.
-            unwritten_letters: the number of dead letters that wait. They count among the inputs that wait.
+            unanswered: the number of refused inputs, without heartbeats, whose dead letters wait. They count among
+                the inputs that wait. Letters of heartbeats do not: they may wait for as long as their topic is away.
         """
         self._open_reader = open_reader
         self._clock = clock
         self._metrics = metrics
         self._framing = framing
-        self._unwritten_letters = unwritten_letters
+        self._unanswered = unanswered
         self._reader: LogReader | None = None
         self._holds_back = False
         self._ended_at: dict[TopicPartition, int] = {}
@@ -270,10 +271,9 @@ class InputReader:
         """Stop reading membership records and intents while too many wait for decisions or for their dead letters.
 
         Heartbeats are read on.
-
         Pending inputs are kept: an audit takes inputs up in the order of their offsets, and would notice a gap.
         """
-        pending = len(self._observations.pending) + self._unwritten_letters()
+        pending = len(self._observations.pending) + self._unanswered()
         holds_back = pending >= (_MOST_PENDING // 2 if self._holds_back else _MOST_PENDING)
         if holds_back == self._holds_back:
             return

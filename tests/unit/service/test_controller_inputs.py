@@ -1,10 +1,13 @@
 """Whole controllers over the in-memory world: input records that are refused, and their dead letters."""
 
+import pytest
+
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
-from controlplane.config import HEARTBEATS, MEMBERSHIP
+from controlplane.config import DEAD_LETTERS, HEARTBEATS, MEMBERSHIP
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole
+from controlplane.service import input_reader
 from tests.helpers.memory_cluster import ObservedCluster
 
 
@@ -46,3 +49,17 @@ def test_refusals_that_a_dead_leader_did_not_write_are_written_by_its_successor(
         second = world.start("c2")
         world.wait_until(lambda: len(world.dead_letters()) >= 2)
         assert second.alive
+
+
+def test_refused_heartbeats_whose_letters_have_no_place_hold_no_join_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their topic may be away for days, and up to 10,000 of them wait for it; nodes join meanwhile."""
+    monkeypatch.setattr(input_reader, "_MOST_PENDING", 10)
+    with ObservedCluster() as world:
+        world.start("c1")
+        world.broker.lose_leader(world.cluster.topic(DEAD_LETTERS), 0)
+        for _ in range(30):
+            world.send(HEARTBEATS, "x", b"garbage", 0)
+        read = world.records(HEARTBEATS)[-1].offset
+        world.wait_until(lambda: world.records(HEARTBEATS)[-1].offset > read + 5)
+        world.join("n1", "n2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})

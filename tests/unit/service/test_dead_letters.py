@@ -105,6 +105,19 @@ def test_only_refused_membership_records_and_intents_hold_positions_back() -> No
     assert desk.letters.gates({"intents[0]": 8, "membership[0]": 6}) == {}
 
 
+def test_letters_of_heartbeats_are_no_unanswered_inputs() -> None:
+    """A controller reads nothing more while very many inputs are unanswered; nobody waits for a heartbeat's letter."""
+    desk = Desk()
+    desk.broker.available = False
+    desk.refuse(*range(5))
+    desk.refuse(7, topic=INTENTS)
+    desk.refuse(8, topic=MEMBERSHIP)
+    assert desk.letters.unanswered == 2
+    desk.broker.available = True
+    desk.letters.flush(1_000)
+    assert desk.letters.unanswered == 0
+
+
 def test_an_input_that_is_refused_again_before_positions_pass_it_gets_one_letter() -> None:
     """A decision that has to leave it out refuses it, and so does the next one that takes it up."""
     desk = Desk()
