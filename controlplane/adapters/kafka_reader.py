@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import partial
 
 import structlog
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Message
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from controlplane.adapters.kafka_client import SOCKET_TIMEOUT_MS, client_settings, new_client
@@ -35,7 +35,7 @@ from controlplane.adapters.kafka_queries import KafkaQueries
 from controlplane.adapters.kafka_replaceable_consumer import ReplaceableConsumer
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import ControlPlaneError, InvariantViolationError, LogUnavailableError
+from controlplane.errors import ControlPlaneError, InvariantViolationError, LogUnavailableError, UserError
 from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 
 _NOTHING = PolledBatch((), {})
@@ -232,7 +232,8 @@ class KafkaLogReader:
     def _may_be_outdated(self, message: Message, error: KafkaError) -> bool:
         """Whether a broker that lacks an offset may be one that leads the partition no longer, so that another has it.
 
-        Not if the records before that offset were deleted, and not for ever.
+        Not if the records before that offset were deleted, and not for ever. No error of the query leaves: the records
+        that came with this message would be lost. If it lasts, the next query or the next message tells it.
         """
         place = TopicPartition(self._names[message.topic()], message.partition() or 0)
         if not self._doubts.may_go_on(place, error, self._waited_s):
@@ -241,7 +242,7 @@ class KafkaLogReader:
         self._consumer.stalls.arrived(self._in_kafka(place), self._waited_s)
         try:
             starts = self._queries.start_offsets(place.topic, only_answering=True)
-        except LogUnavailableError:
+        except (LogUnavailableError, UserError, KafkaException):
             return True
         return self._positions[place] >= starts.get(place, 0)
 

@@ -11,10 +11,11 @@ from confluent_kafka import TopicPartition as KafkaPosition
 
 from controlplane.adapters import kafka_reader, kafka_replaceable_consumer
 from controlplane.adapters.kafka_probe import Probe
+from controlplane.adapters.kafka_queries import KafkaQueries
 from controlplane.adapters.kafka_reader import KafkaLogReader
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.errors import ConfigurationError, LogContinuityError, LogUnavailableError, PrerequisiteError
 from tests.helpers.fake_kafka_clients import UNANSWERED, over
 
 NOWHERE = "127.0.0.1:1"
@@ -50,6 +51,12 @@ class FakeBroker:
             return self.messages.pop(0)
         self.now_s += timeout
         return None
+
+    def consume(self, num_messages: int, timeout: float) -> list[Message]:
+        """The messages that are there."""
+        assert timeout == 0
+        found, self.messages = self.messages[:num_messages], self.messages[num_messages:]
+        return found
 
     def get_watermark_offsets(self, place: KafkaPosition, cached: bool) -> tuple[int, int]:
         """The marks of the last fetch: there was none."""
@@ -105,6 +112,33 @@ def test_a_new_consumer_reads_on_behind_what_was_read(broker: FakeBroker) -> Non
     poll_for(reader, broker, 6.0)
     assert broker.offsets() == [[7, 3], [10, 3]]
     assert 5.0 <= broker.assigned[1][0] <= 5.5, "the next record or the end of the first partition did not come"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        LogUnavailableError("no answer"),
+        ConfigurationError("a right was taken away"),
+        PrerequisiteError("the broker does not know the topic"),
+        KafkaException(UNANSWERED),
+    ],
+)
+def test_records_beside_an_offset_that_is_out_of_range_are_not_lost(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """Whatever becomes of the question where the other partition begins: the position has passed the records."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(KafkaQueries, "start_offsets", fail)
+    reader = KafkaLogReader(ClusterConfig("test"), KafkaConfig(NOWHERE))
+    reader.assign({FIRST: 7, SECOND: 3})
+    gone = KafkaError(KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - as above
+    broker.messages = [record(0, 7), Message(NAME, 1, 3, error=gone), record(0, 8)]
+    assert [each.offset for each in reader.poll(10, 100).records] == [7, 8]
+    poll_for(reader, broker, 2.0)
+    assert broker.offsets() == [[7, 3], [9, 3]], "the other partition is asked for again, with a new consumer"
 
 
 def test_a_reader_at_every_end_asks_for_the_ends_again(broker: FakeBroker) -> None:
