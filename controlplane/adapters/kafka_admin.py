@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from confluent_kafka import KafkaException
 
@@ -19,14 +18,8 @@ from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
 from controlplane.kafka_rules.platforms import Platform
-from controlplane.kafka_rules.promises import BROKER_SESSION, INTERNAL_TOPICS, DescribedKafka, Judgement, judge
+from controlplane.kafka_rules.promises import INTERNAL_TOPICS, DescribedKafka, Judgement, judge
 from controlplane.kafka_rules.topics_file import TopicSpec
-
-_WITH_ONE_BROKER_MS: Final = 5_000
-_LEAST_WITH_SEVERAL_MS: Final = 10_000
-_BEYOND_SESSION_MS: Final = 5_000
-_USUAL_SESSION_MS: Final = 9_000
-"""Kafka's default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +116,6 @@ def verify_topics(
     judgement = judge(cluster, specs, described, platform)
     _refuse_broken(cluster, judgement)
     return TopicsReport((), tuple(topic_name(cluster, spec.name) for spec in specs), judgement.advice)
-
-
-def transaction_timeout_ms(bootstrap_servers: str, cluster: str, security: Mapping[str, str]) -> int:
-    """The time after which Kafka should abort a leader's open transaction, by the brokers that it shows.
-
-    It is the longest time for which a crashed leader holds readers back if no other one follows. With several brokers
-    it has to be longer than Kafka takes to give up a dead one: until then no write is acknowledged that the dead broker
-    has a copy of, and a shorter time would fence a healthy leader.
-
-    Raises:
-        LogUnavailableError: Kafka did not answer in time.
-        ConfigurationError: Kafka refuses this client's login.
-    """
-    admin = KafkaAdmin(cluster, bootstrap_servers, security)
-    try:
-        brokers = sorted(admin.client.list_topics(timeout=REQUEST_TIMEOUT_S).brokers)
-    except KafkaException as error:
-        raise admin.failure(error, "describe", "the brokers") from error
-    if len(brokers) <= 1:
-        return _WITH_ONE_BROKER_MS
-    # A controller needs no right to read the settings of brokers.
-    session_ms = int(KafkaTopicInspector(admin).broker_settings(brokers).get(BROKER_SESSION, _USUAL_SESSION_MS))
-    return max(_LEAST_WITH_SEVERAL_MS, session_ms + _BEYOND_SESSION_MS)
 
 
 def _describe(inspector: KafkaTopicInspector, cluster: str, specs: Sequence[TopicSpec]) -> DescribedKafka:

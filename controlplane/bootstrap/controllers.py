@@ -7,10 +7,11 @@ from contextlib import ExitStack, closing
 
 import structlog
 
-from controlplane.adapters.kafka_admin import transaction_timeout_ms, verify_topics
+from controlplane.adapters.kafka_admin import verify_topics
 from controlplane.adapters.kafka_admin_client import KafkaAdmin
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
 from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
+from controlplane.adapters.kafka_transaction_timeout import transaction_timeout_ms
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.adapters.redis_lock import RedisLockStore
 from controlplane.adapters.system_clock import SystemClock

@@ -5,22 +5,28 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from controlplane.adapters import kafka_admin
-from controlplane.adapters.kafka_admin import transaction_timeout_ms
+from controlplane.adapters import kafka_transaction_timeout
+from controlplane.adapters.kafka_transaction_timeout import transaction_timeout_ms
 
 
 class Brokers:
-    """An administrator's connection to so many brokers, whose session lasts so long; None if it may not be read."""
+    """An administrator's connection to so many brokers, whose session lasts so long; None if it may not be read.
 
-    def __init__(self, count: int, session_ms: str | None) -> None:
+    The log has so many copies; with 0 it is not shown.
+    """
+
+    def __init__(self, count: int, session_ms: str | None, copies: int) -> None:
         self._count = count
+        self._copies = copies
         self._session_ms = session_ms
         self.client = self
 
     def list_topics(self, timeout: float) -> SimpleNamespace:
-        """The brokers alone."""
+        """The brokers and the log."""
         del timeout
-        return SimpleNamespace(brokers=dict.fromkeys(range(1, self._count + 1)))
+        log = SimpleNamespace(partitions={0: SimpleNamespace(replicas=list(range(1, self._copies + 1)))})
+        topics = {"demo.decisions": log} if self._copies else {}
+        return SimpleNamespace(brokers=dict.fromkeys(range(1, self._count + 1)), topics=topics)
 
     def describe_configs(self, resources: list[object], request_timeout: float) -> dict[object, "Brokers"]:
         """An answer that is still to come."""
@@ -35,12 +41,26 @@ class Brokers:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "session_ms", "timeout_ms"),
-    [(1, "9000", 5_000), (3, "9000", 14_000), (3, "3000", 10_000), (2, "30000", 35_000), (3, None, 14_000)],
+    ("brokers", "copies", "session_ms", "timeout_ms"),
+    [
+        (1, 1, "9000", 5_000),
+        (1, 0, "9000", 5_000),
+        (3, 3, "9000", 14_000),
+        (3, 1, "3000", 10_000),
+        (2, 0, "30000", 35_000),
+        (3, 3, None, 14_000),
+    ],
 )
 def test_a_transaction_outlasts_the_session_of_a_dead_broker(
-    monkeypatch: pytest.MonkeyPatch, brokers: int, session_ms: str | None, timeout_ms: int
+    monkeypatch: pytest.MonkeyPatch, brokers: int, copies: int, session_ms: str | None, timeout_ms: int
 ) -> None:
     """Until Kafka gives the broker up, a commit has no answer; a healthy leader must not be fenced meanwhile."""
-    monkeypatch.setattr(kafka_admin, "KafkaAdmin", lambda *_: Brokers(brokers, session_ms))
+    monkeypatch.setattr(kafka_transaction_timeout, "KafkaAdmin", lambda *_: Brokers(brokers, session_ms, copies))
     assert transaction_timeout_ms("nowhere", "demo", {}) == timeout_ms
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_brokers_that_are_away_at_the_start_count_by_their_copies(monkeypatch: pytest.MonkeyPatch, copies: int) -> None:
+    """They come back and may die later, and the process keeps its limit for as long as it lives."""
+    monkeypatch.setattr(kafka_transaction_timeout, "KafkaAdmin", lambda *_: Brokers(1, "9000", copies))
+    assert transaction_timeout_ms("nowhere", "demo", {}) == 14_000
