@@ -15,6 +15,7 @@ from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.membership.events import NodeAdmitted
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogUnavailableError
+from controlplane.inspection import auditing
 from controlplane.inspection.auditing import Auditor
 from controlplane.inspection.source import LogSource
 from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
@@ -163,9 +164,16 @@ def _with_false_positions(key: str) -> RecordedLog:
 
 
 @pytest.mark.timeout(20)
+@pytest.mark.parametrize("most_read_ahead", [200_000, 60])
 @pytest.mark.parametrize("key", ["membership[0]", "heartbeats[0]"])
-def test_inputs_that_were_lost_are_waited_for_once_beside_a_cluster_that_goes_on(key: str) -> None:
-    """Its ticks are no news of what is missing, not even in the same partition, and the next decision misses it too."""
+def test_inputs_that_were_lost_are_waited_for_once_beside_a_cluster_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch, key: str, most_read_ahead: int
+) -> None:
+    """Its ticks are no news of what is missing, not even in the same partition, nor are records that are read again.
+
+    The next decision misses the same inputs.
+    """
+    monkeypatch.setattr(auditing, "_MOST_READ_AHEAD", most_read_ahead)
     log = _with_false_positions(key)
     clock = VirtualClock()
     living = Living(log.records, clock, TopicPartition(HEARTBEATS, 0))
@@ -188,6 +196,7 @@ def test_an_end_in_front_of_an_open_transaction_is_no_end() -> None:
         list(auditor.run())
 
 
+@pytest.mark.timeout(20)
 def test_the_end_of_a_broker_that_lags_is_no_end() -> None:
     """Kafka confirms that nothing stands at the last of the positions; but not all that it has was read."""
     log = _with_false_positions("membership[0]")
