@@ -217,6 +217,8 @@ class World:
         check(followed, self.slot_policies)
         self.state = followed
         self.decisions.append(sealed.decision)
+        self.observations, refused = follow_up(self.state, self.observations)
+        self.refusals.extend(refused)
 
     def run(
         self,
