@@ -93,9 +93,7 @@ def _validate(
         return _refuse(record, "older_incarnation", detail), False
     else:
         reason = "never_joined"
-        detail = (
-            f"node {heartbeat.node_id!r} sent a heartbeat with incarnation {heartbeat.incarnation} and no join of it"
-        )
+        detail = f"node {heartbeat.node_id!r} sent a heartbeat of incarnation {heartbeat.incarnation} and no join of it"
     if (heartbeat.node_id, heartbeat.incarnation) in joining or age_ms <= state.cluster.silence_limit_ms:
         return None, True
     return _refuse(record, reason, detail), False

@@ -78,7 +78,8 @@ def test_frozen_evictions_and_a_pause_head_the_nodes_and_the_table_s_status(
     frozen, paused, headline = cluster_command("nodes", "list").out.splitlines()[:3]
     assert re.fullmatch(
         r"evictions are frozen since \S+Z \(decision \d+\): 3 silent at once, 2 allowed: n2, n3, n4; no node is fenced "
-        r"for silence until most are heard again, the window has passed, or 'controlplane intents override-self-preservation'",
+        r"for silence until most are heard again, the window has passed, or "
+        r"'controlplane intents override-self-preservation'",
         frozen,
     )
     assert re.fullmatch(
