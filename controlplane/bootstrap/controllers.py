@@ -164,7 +164,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         snapshots=SnapshotKeeper(event_writers[2], open_reader, clock, threads, config.snapshots, metrics),
         new_log_id=lambda: f"{random_source.getrandbits(128):032x}",
     )
-    ends = InputEnds(open_reader, threads)
+    ends = InputEnds(open_reader, clock, threads)
     watch = PromiseWatch(open_inspector, config.cluster.name, topic_specs(), threads, metrics)
     return Controller(components, machine, keeper, ticker, ends, promise_watch=watch, random_source=random_source)
 

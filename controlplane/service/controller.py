@@ -41,7 +41,8 @@ from controlplane.service.warm_up import WarmUp
 
 _POLL_MS: Final = 50
 _HEARD_WITHIN_MS: Final = 1_000
-"""Time without an acknowledged tick after which a leader no longer expects to read its own decisions back."""
+"""Time without an acknowledged tick after which a leader no longer expects to read its own decisions back, or the
+ticks of a partition without one."""
 _ANSWERS: Final = {
     CommitOutcome.COMMITTED: ControllerTrigger.COMMITTED,
     CommitOutcome.ABORTED: ControllerTrigger.ABORTED,
@@ -192,7 +193,7 @@ class Controller:
         now_ms = self._components.clock.monotonic_ms()
         self._ticker.cover(self._components.input_reader.known_partitions)
         input_reader = self._components.input_reader
-        deaf = self._deafness.look(input_reader.read_to(), {**self._input_ends.last(), **self._ticker.written()})
+        deaf = self._deafness.look(input_reader.read_to(), self._answered_ends())
         since_acknowledged_ms = self._ticker.since_acknowledged_ms()
         return RoundObserved(
             since_acknowledged_ms,
@@ -202,6 +203,12 @@ class Controller:
             has_standby=bool(deaf) and self._has_standby(deaf),
             contender_ahead_ms=self._contender_ahead_ms(now_ms - since_acknowledged_ms),
         )
+
+    def _answered_ends(self) -> dict[TopicPartition, int]:
+        """Where the inputs end of which Kafka answers now: also with acknowledgements, where this controller ticks."""
+        acknowledged = self._ticker.acknowledged_within(_HEARD_WITHIN_MS)
+        ends = self._input_ends.last().items()
+        return {place: end for place, end in ends if place.topic != HEARTBEATS or place in acknowledged}
 
     def _contender_ahead_ms(self, acknowledged_at_ms: int) -> int | None:
         """By how much Kafka's last acknowledgement of a contender's tick is later than that of this controller."""

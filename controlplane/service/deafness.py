@@ -2,8 +2,8 @@
 
 A controller that reads most of its inputs looks healthy, and yet it sees no death, no join or no intent in the
 partition that it does not read: its connection to one broker may be gone in one direction, or its client be confused.
-It compares how far it has read with offsets that it knows otherwise: those of its own ticks in ``heartbeats``, and for
-topics without ticks the ends that Kafka is asked for now and then.
+It compares how far it has read with the ends that Kafka is asked for now and then. These are last stable offsets: a
+transaction that hangs keeps every reader from what stands behind it, and another leader would read no more.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from controlplane.core.log.inputs import DECIDED_TOPICS
+from controlplane.core.log.inputs import INPUT_TOPICS
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.positions import position_key
 from controlplane.errors import RetryableError
@@ -20,7 +20,10 @@ from controlplane.ports import Clock, LogReader, Threads
 
 DEAF_AFTER_MS: Final = 10_000
 """Time for which a record may stay unread. Clients recover from the failure of a broker in less."""
-_ASK_EVERY_MS: Final = 5_000
+_ASK_EVERY_MS: Final = 2_000
+_ANSWER_COUNTS_MS: Final = 5_000
+"""Time for which an answer of Kafka shows that the partition can be read. A question that is not answered takes as
+long."""
 
 _log = structlog.get_logger(__name__)
 
@@ -38,21 +41,24 @@ class DeafnessWatch:
         """Give every partition the whole time again, as for a controller that has just begun to lead."""
         self._awaited = {}
 
-    def look(self, read_to: Mapping[TopicPartition, int], written: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+    def look(self, read_to: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         """The partitions that have not been read on for too long; changes are logged.
 
         Args:
             read_to: for each partition that is read the offset before which everything was read.
-            written: for partitions the offset before which records are known to stand.
+            ends: for each partition of which Kafka answers now the offset up to which it can be read. The time of a
+                partition that is missing begins again: nobody reads what Kafka does not answer.
         """
         now_ms = self._clock.monotonic_ms()
         awaited: dict[TopicPartition, tuple[int, int]] = {}
         for place, offset in read_to.items():
+            if place not in ends:  # nobody could read it now
+                continue
             end, since_ms = self._awaited.get(place, (0, 0))
             if offset < end:
                 awaited[place] = end, since_ms
-            elif offset < written.get(place, 0):
-                awaited[place] = written[place], now_ms
+            elif offset < ends[place]:
+                awaited[place] = ends[place], now_ms
         self._awaited = awaited
         deaf = {place for place, (_, since_ms) in awaited.items() if now_ms - since_ms >= DEAF_AFTER_MS}
         self._tell(frozenset(deaf))
@@ -69,13 +75,14 @@ class DeafnessWatch:
 
 
 class InputEnds:
-    """A thread that asks Kafka now and then where the topics without ticks end; their readers do not wait for it."""
+    """A thread that asks Kafka now and then where the input topics end; their readers do not wait for it."""
 
-    def __init__(self, open_reader: Callable[[], LogReader], threads: Threads) -> None:
+    def __init__(self, open_reader: Callable[[], LogReader], clock: Clock, threads: Threads) -> None:
         """Set up the thread."""
         self._open_reader = open_reader
+        self._clock = clock
         self._stop = threads.signal()
-        self._ends: Mapping[TopicPartition, int] = {}
+        self._answers: dict[TopicPartition, tuple[int, int]] = {}
         self._failure: BaseException | None = None
         self._thread = threads.thread(self._run, "input-ends")
 
@@ -90,14 +97,16 @@ class InputEnds:
             self._thread.join(timeout=5)
 
     def last(self) -> Mapping[TopicPartition, int]:
-        """The ends in Kafka's last answer; partitions without a leader are missing.
+        """The last stable offsets in Kafka's last answers; partitions of which it does not answer now are missing.
 
         Raises:
             BaseException: the exception that ended the thread, if any.
         """
         if self._failure is not None:
             raise self._failure
-        return self._ends
+        now_ms = self._clock.monotonic_ms()
+        answers = dict(self._answers)
+        return {place: end for place, (end, at_ms) in answers.items() if now_ms - at_ms < _ANSWER_COUNTS_MS}
 
     def _run(self) -> None:
         try:
@@ -108,13 +117,14 @@ class InputEnds:
             self._failure = failure
 
     def _ask(self, reader: LogReader) -> None:
-        ends: dict[TopicPartition, int] = {}
-        for topic in DECIDED_TOPICS:
+        for topic in INPUT_TOPICS:
             try:
-                ends |= reader.end_offsets(topic, only_answering=True)
+                ends = reader.end_offsets(topic, only_answering=True)
             except RetryableError as error:
                 _log.debug("Kafka does not say where an input ends", topic=topic, error=str(error))
-        self._ends = ends
+                continue
+            now_ms = self._clock.monotonic_ms()
+            self._answers |= {place: (end, now_ms) for place, end in ends.items()}
 
 
 def _named(places: frozenset[TopicPartition]) -> list[str]:

@@ -27,7 +27,7 @@ class Ticker:
         self._interval_ms = interval_ms
         self._stop = threads.signal()
         self._acknowledged_at_ms = clock.monotonic_ms()
-        self._acknowledged: dict[TopicPartition, int] = {}
+        self._acknowledged_at_ms_in: dict[TopicPartition, int] = {}
         self._appended_at_ms: dict[TopicPartition, int] = {}
         self._stood_still_ms = 0
         self._wakes_at_ms: int | None = None
@@ -81,9 +81,11 @@ class Ticker:
         self._stood_still_ms = 0
         return longest_ms if wakes_at_ms is None else max(longest_ms, self._clock.monotonic_ms() - wakes_at_ms)
 
-    def written(self) -> dict[TopicPartition, int]:
-        """For each partition the offset behind this controller's last acknowledged tick."""
-        return dict(self._acknowledged)
+    def acknowledged_within(self, milliseconds: int) -> set[TopicPartition]:
+        """The partitions in which Kafka has acknowledged a tick for no longer than this."""
+        now_ms = self._clock.monotonic_ms()
+        times_ms = dict(self._acknowledged_at_ms_in)
+        return {place for place, at_ms in times_ms.items() if now_ms - at_ms < milliseconds}
 
     def broker_times_ms(self) -> tuple[Mapping[TopicPartition, int], bool]:
         """When this controller's last ticks were appended, by the brokers' clocks, and whether none is missing.
@@ -141,5 +143,5 @@ class Ticker:
         if delivery.error is None:
             self._acknowledged_at_ms = self._clock.monotonic_ms()
             place = TopicPartition(delivery.topic, delivery.partition)
-            self._acknowledged[place] = delivery.offset + 1
+            self._acknowledged_at_ms_in[place] = self._acknowledged_at_ms
             self._appended_at_ms[place] = delivery.append_time_ms

@@ -237,7 +237,7 @@ class ControllerMachine:
         if not leads_on and self._is_cut_off(now_ms):
             # Also without the lease: a controller that cannot commit must not win a term that it has to give back.
             return ControllerTrigger.STALLED if term is not None and stood_still else ControllerTrigger.CUT_OFF
-        if event.is_deaf and event.has_standby and self.state.phase is ControllerPhase.LEADING:
+        if not leads_on and event.is_deaf and event.has_standby and self.state.phase is ControllerPhase.LEADING:
             return ControllerTrigger.DEAF
         return ControllerTrigger.NO_LEASE if hold.term is None else ControllerTrigger.LEASE_HELD
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tests.simulation.mutants.deafness_bugs import MUTANTS as DEAFNESS_MUTANTS
 from tests.simulation.mutants.forgetting_scenes import (
     a_name_comes_back_as_it_was,
     a_node_stands_still_until_it_is_forgotten,
@@ -10,7 +11,6 @@ from tests.simulation.mutants.log_scenes import (
     a_contender_asks_former_brokers,
     a_contender_wakes_behind_a_successor,
     a_leader_asks_former_brokers,
-    a_leader_is_deaf_to_a_partition,
     letters_have_no_place,
     markers_are_late,
     the_log_loses_its_end,
@@ -45,6 +45,7 @@ from tests.simulation.mutants.start_scenes import controllers_start_with_clocks_
 
 MUTANTS: Final = (
     *READER_MUTANTS,
+    *DEAFNESS_MUTANTS,
     Mutant(
         "takes its own clock for the brokers' when it starts",
         "controlplane.service.input_reader:InputReader._first_positions",
@@ -152,13 +153,6 @@ MUTANTS: Final = (
         "record.is_append_time,",
         "True,",
         scene=senders_date_their_heartbeats,
-    ),
-    Mutant(
-        "leads on although it is deaf to a partition",
-        "controlplane.core.election.leading:ControllerMachine._trigger_of_round",
-        "if event.is_deaf and event.has_standby and self.state.phase is ControllerPhase.LEADING:",
-        "if False:",
-        scene=a_leader_is_deaf_to_a_partition,
     ),
     Mutant(
         "goes on after it was fenced: opens its writer again and commits",

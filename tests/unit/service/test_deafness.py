@@ -1,11 +1,15 @@
 """A partition that is not read on although records stand there is noticed after its time, and not before."""
 
+from collections.abc import Callable
+from typing import Any
+
 from structlog.testing import capture_logs
 
-from controlplane.config import HEARTBEATS, INTENTS
+from controlplane.config import HEARTBEATS, INTENTS, ClusterConfig
+from controlplane.core.log.inputs import INPUT_TOPICS
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.service.deafness import DEAF_AFTER_MS, DeafnessWatch
-from controlplane.testing import VirtualClock
+from controlplane.service.deafness import DEAF_AFTER_MS, DeafnessWatch, InputEnds
+from controlplane.testing import MemoryBroker, MemoryLogReader, VirtualClock
 
 FIRST, SECOND, ASKED = TopicPartition(HEARTBEATS, 0), TopicPartition(HEARTBEATS, 1), TopicPartition(INTENTS, 0)
 
@@ -56,3 +60,77 @@ def test_a_controller_that_begins_to_lead_has_the_whole_time() -> None:
     assert watch.look({FIRST: 5}, {FIRST: 6}) == set()
     clock.advance(DEAF_AFTER_MS)
     assert watch.look({FIRST: 5}, {FIRST: 6}) == {FIRST}
+
+
+def test_time_in_which_kafka_does_not_answer_of_a_partition_does_not_count() -> None:
+    """Until it has a leader again nobody reads it, and then a client needs a moment to find that leader."""
+    clock = VirtualClock()
+    watch = DeafnessWatch(clock)
+    watch.look({FIRST: 5}, {FIRST: 6})
+    clock.advance(DEAF_AFTER_MS - 1)
+    assert watch.look({FIRST: 5}, {}) == set()
+    clock.advance(DEAF_AFTER_MS)
+    assert watch.look({FIRST: 5}, {FIRST: 6}) == set()
+    clock.advance(DEAF_AFTER_MS)
+    assert watch.look({FIRST: 5}, {FIRST: 6}) == {FIRST}
+
+
+class Asking:
+    """Input topics of one partition each, and their ends as a controller asks for them."""
+
+    def __init__(self) -> None:
+        """Nothing was asked yet."""
+        self.clock = VirtualClock()
+        self.cluster = ClusterConfig("test")
+        self.broker = MemoryBroker(self.clock)
+        for topic in INPUT_TOPICS:
+            self.broker.create_topic(self.cluster.topic(topic))
+        self._turns: list[Callable[[], None]] = []
+        threads: Any = self
+        self.ends = InputEnds(lambda: MemoryLogReader(self.cluster, self.broker), self.clock, threads)
+
+    def signal(self) -> "Asking":
+        """The only one."""
+        return self
+
+    def thread(self, run: Callable[[], None], _: str) -> "Asking":
+        """The only one."""
+        self.start = run
+        return self
+
+    def wait(self, timeout_s: float) -> bool:
+        """Let this time pass, unless the thread has to end."""
+        if not self._turns:
+            return True
+        self.clock.advance(round(timeout_s * 1_000))
+        self._turns.pop(0)()
+        return False
+
+    def run(self, *turns: Callable[[], None]) -> None:
+        """Ask once after each of these."""
+        self._turns = list(turns)
+        self.ends.start()
+
+
+def test_every_input_is_asked_for_and_answers_count_for_a_while() -> None:
+    """An end that Kafka told before it went away says nothing of what can be read now."""
+    asking = Asking()
+    asking.run(lambda: None)
+    assert asking.ends.last() == {TopicPartition(topic, 0): 0 for topic in INPUT_TOPICS}
+    asking.run(lambda: asking.broker.lose_leader(asking.cluster.topic(INTENTS), 0))
+    assert ASKED in asking.ends.last()
+    asking.run(lambda: None, lambda: None)
+    assert set(asking.ends.last()) == {TopicPartition(topic, 0) for topic in INPUT_TOPICS} - {ASKED}
+    asking.broker.available = False
+    asking.run(lambda: None, lambda: None, lambda: None)
+    assert asking.ends.last() == {}
+
+
+def test_what_stands_behind_a_transaction_that_hangs_is_not_to_be_read() -> None:
+    """Its records are acknowledged; but no controller reads them before the transaction has ended."""
+    asking = Asking()
+    name = asking.cluster.topic(HEARTBEATS)
+    epoch = asking.broker.init_transactions("somebody", 60_000)
+    asking.broker.append_in_transaction("somebody", epoch, [(name, 0, b"x", b"y")])
+    asking.run(lambda: None)
+    assert asking.ends.last()[FIRST] == 0

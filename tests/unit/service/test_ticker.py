@@ -78,7 +78,18 @@ def test_time_for_which_a_process_did_not_run_is_told_once() -> None:
     ticker = ticker_of(clock, threads)
     ticker.start()
     assert seen == [0, 3_000, 0]
-    assert ticker.written() == {TopicPartition(HEARTBEATS, 0): 3}
+
+
+def test_a_partition_counts_as_acknowledged_for_as_long_as_its_own_ticks_are() -> None:
+    """Those in other partitions say nothing of it."""
+    clock = VirtualClock()
+    ticker = ticker_of(clock, OneThread(clock, lambda: None))
+    ticker.start()
+    clock.advance(5_000)
+    place = TopicPartition(HEARTBEATS, 0)
+    (acknowledged_ms,) = [each for each in range(5_000, 5_200) if place in ticker.acknowledged_within(each + 1)][:1]
+    assert acknowledged_ms == ticker.since_acknowledged_ms()
+    assert ticker.acknowledged_within(acknowledged_ms) == set()
 
 
 def test_a_thread_that_wakes_before_the_ticker_knows_of_the_time() -> None:

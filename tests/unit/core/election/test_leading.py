@@ -162,6 +162,12 @@ def _back_offs(actions: Iterable[LeadingAction]) -> list[BackOff]:
         (DEAF, HELD, ControllerPhase.LEADING, "lease held"),
         (replace(DEAF, has_standby=True), HELD, ControllerPhase.STEPPING_DOWN, "deaf to a partition"),
         (replace(DEAF, has_standby=True), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
+        (
+            replace(CUT_OFF, contender_ahead_ms=None, is_deaf=True, has_standby=True),
+            HELD,
+            ControllerPhase.LEADING,
+            "lease held",
+        ),
         (LOOKED, NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
         (LOOKED, HeldLease(Term(5)), ControllerPhase.FOLLOWING, "lease lost"),
         (LOOKED, HANDED_OVER, ControllerPhase.FOLLOWING, "lease handed over"),
@@ -173,7 +179,8 @@ def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
 ) -> None:
     """Losing the lease, also to itself under another term, ends it; so does silence of Kafka for a whole lease.
 
-    A leader that does not read a partition on leaves it to a controller that ticks, if there is one.
+    A leader that does not read a partition on leaves it to a controller that ticks, if there is one; but not while
+    Kafka acknowledges nobody's ticks.
 
     The reasons are told apart: an operator looks into another thing for each of them.
     """

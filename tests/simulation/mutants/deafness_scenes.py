@@ -1,0 +1,72 @@
+"""Scripts in which partitions are not read, and why: hanging transactions, no leader, brokers out of reach."""
+
+from collections.abc import Callable
+from typing import Final
+
+from controlplane.config import HEARTBEATS
+from controlplane.core.values.identifiers import TopicPartition
+from tests.simulation.script import Script, begun
+
+SAME_LEADER: Final = "a leader that reads what others could read is not replaced"
+_HANGING: Final = "somebody"
+
+
+def let_transaction_hang(script: Script) -> Callable[[], None]:
+    """Let a foreign transaction stay open in a partition of ``heartbeats``; return what ends it."""
+    broker, name = script.world.broker, script.world.cluster.topic(HEARTBEATS)
+    epoch = broker.init_transactions(_HANGING, 10**9)
+    broker.append_in_transaction(_HANGING, epoch, [(name, 0, b"x", b"y")])
+    return lambda: _abort(script)
+
+
+def _abort(script: Script) -> None:
+    script.world.broker.init_transactions(_HANGING, 10**9)
+
+
+def let_kafka_go_before_a_tick_is_read(script: Script) -> Callable[[], None]:
+    """Let all brokers go away when a tick of the leader is acknowledged and not read; return what brings them back."""
+    let_tick_be_unread(script)
+    script.world.broker.available = False
+    return lambda: setattr(script.world.broker, "available", True)
+
+
+def let_leader_go_before_a_tick_is_read(script: Script) -> Callable[[], None]:
+    """Let a partition lose its leader when a tick there is acknowledged and not read; return what gives it one."""
+    let_tick_be_unread(script)
+    script.world.lose_leader(HEARTBEATS, 0)
+    return lambda: script.world.elect_leader(HEARTBEATS, 0)
+
+
+def let_tick_be_unread(script: Script) -> None:
+    """Let no record of a partition reach the leader for long enough to acknowledge some of its ticks there."""
+    (leader,) = script.leaders
+    network = script.world.machines[leader].network
+    held_back = {TopicPartition(HEARTBEATS, 0)}
+    script.go_on(2_500)
+    network.hold_back(held_back)
+    script.go_on(2_500)
+    network.held_back.difference_update(held_back)
+
+
+def outlast(let_go: Callable[[Script], Callable[[], None]], lasting_ms: int) -> None:
+    """Let nobody read a partition for so long, and then require the same leader, which soon decides."""
+    script = begun()
+    terms = list(script.terms)
+    mend = let_go(script)
+    script.go_on(lasting_ms)
+    mend()
+    script.ask("after", "exclude_node", node="n3")
+    script.go_on_until(lambda: script.answered("after"), 3_000)
+    script.go_on_until(script.is_well, 8_000)
+    script.verdicts.judge(SAME_LEADER, script.terms == terms, f"{script.terms[len(terms) :]} after {terms}")
+    script.judge_end()
+
+
+def a_transaction_hangs_in_heartbeats() -> None:
+    """For half a minute."""
+    outlast(let_transaction_hang, 30_000)
+
+
+def a_partition_has_no_leader_for_long() -> None:
+    """For twelve seconds, after a tick that was not read."""
+    outlast(let_leader_go_before_a_tick_is_read, 12_000)
