@@ -85,7 +85,7 @@ class ClusterConfig:
 
     @property
     def acknowledged_key(self) -> str:
-        """The Redis hash that says when Kafka last acknowledged a tick of a contender."""
+        """The Redis hash that says when Kafka last answered contenders: a tick, and about their worst partition."""
         return f"controlplane:{{{self.name}}}:acknowledged"
 
     @property

@@ -11,6 +11,7 @@ from controlplane.core.log.log_mark import LogMark
 from controlplane.core.values.identifiers import ControllerId, ProcessId, Seq, Term
 from controlplane.ports import (
     AcquireOutcome,
+    ContenderNote,
     LeaseGranted,
     LeaseHeld,
     LeaseLeft,
@@ -109,14 +110,14 @@ class RedisLeaseStore:
         """See :meth:`controlplane.ports.LeaseStore.write_mark`."""
         self._write_mark([self._cluster.log_mark_key], mark.log_id, mark.term, mark.seq)
 
-    def write_acknowledged(self, owner: ControllerId, age_ms: int) -> None:
+    def write_acknowledged(self, owner: ControllerId, acknowledged_ms: int, worst_partition_ms: int) -> None:
         """See :meth:`controlplane.ports.LeaseStore.write_acknowledged`."""
-        self._write_acknowledged([self._cluster.acknowledged_key], owner, age_ms)
+        self._write_acknowledged([self._cluster.acknowledged_key], owner, acknowledged_ms, worst_partition_ms)
 
-    def read_acknowledged(self, owner: ControllerId) -> int | None:
+    def read_acknowledged(self, owner: ControllerId) -> ContenderNote:
         """See :meth:`controlplane.ports.LeaseStore.read_acknowledged`."""
         answer = cast("_Answer", self._read_acknowledged([self._cluster.acknowledged_key], owner))
-        return int(answer[0]) if answer else None
+        return ContenderNote(*(int(age_ms) if age_ms else None for age_ms in answer))
 
     def close(self) -> None:
         """Close the connection."""

@@ -146,24 +146,33 @@ return {'written'}
 WRITE_ACKNOWLEDGED = """
 local time = redis.call('TIME')
 local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local at_ms = now_ms - tonumber(ARGV[2])
-local stored_ms = tonumber(redis.call('HMGET', KEYS[1], 'at_ms')[1] or '0')
-if stored_ms > at_ms and stored_ms <= now_ms then return {'kept'} end
-redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'at_ms', string.format('%d', at_ms))
+local function note(owner_field, time_field, at_ms)
+    local stored_ms = tonumber(redis.call('HMGET', KEYS[1], time_field)[1] or '0')
+    if stored_ms > at_ms and stored_ms <= now_ms then return end
+    redis.call('HSET', KEYS[1], owner_field, ARGV[1], time_field, string.format('%d', at_ms))
+end
+note('owner', 'at_ms', now_ms - tonumber(ARGV[2]))
+note('worst_owner', 'worst_at_ms', now_ms - tonumber(ARGV[3]))
 return {'written'}
 """
-"""KEYS: the hash alone. ARGV: owner, age in ms. Returns ``written`` or ``kept``. A time ahead is replaced: the clock of
-the server was set back since it was stored."""
+"""KEYS: the hash alone. ARGV: owner, age in ms of the last acknowledgement, age in ms of the last answer about the
+worst partition. Later times are kept, except one that is ahead: the server's clock was set back since it was stored."""
 
 READ_ACKNOWLEDGED = """
 local time = redis.call('TIME')
 local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local stored = redis.call('HMGET', KEYS[1], 'owner', 'at_ms')
-local age_ms = now_ms - tonumber(stored[2] or '0')
-if not stored[1] or stored[1] == ARGV[1] or age_ms < 0 then return {} end
-return {string.format('%d', age_ms)}
+local stored = redis.call('HMGET', KEYS[1], 'owner', 'at_ms', 'worst_owner', 'worst_at_ms')
+local function age(owner, at_ms)
+    local age_ms = now_ms - tonumber(at_ms or '0')
+    if not owner or owner == ARGV[1] or age_ms < 0 then return '' end
+    return string.format('%d', age_ms)
+end
+return {age(stored[1], stored[2]), age(stored[3], stored[4])}
 """
-"""KEYS: the hash alone. ARGV: owner. Returns the age in ms, or nothing."""
+"""KEYS: the hash alone. ARGV: owner. Returns the two ages in ms, each empty if it is missing or the owner's own.
+
+Former releases store ``owner`` and ``at_ms`` alone.
+"""
 
 CONTENDERS = (
     _NOW

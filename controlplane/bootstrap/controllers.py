@@ -144,7 +144,8 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
     ticker = Ticker(event_writers[0], clock, threads, config.controller_id, config.tick_interval_ms)
     machine = ControllerMachine(config.lease.duration_ms)
     profile = None if config.follow_only else _lease_profile(config, clock, lease_stores[0], lock_store, machine)
-    notes = LeaseNotes(lease_stores[0], clock, config.controller_id, ticker.since_acknowledged_ms)
+    ends = InputEnds(open_reader, clock, threads)
+    notes = _lease_notes(config, clock, lease_stores[0], ticker, ends)
     keeper = None if profile is None else _lease_keeper(config, clock, threads, profile, metrics, notes)
     dead_letters = DeadLetterWriter(event_writers[1], config.controller_id, metrics)
     components = ControllerComponents(
@@ -164,9 +165,20 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         snapshots=SnapshotKeeper(event_writers[2], open_reader, clock, threads, config.snapshots, metrics),
         new_log_id=lambda: f"{random_source.getrandbits(128):032x}",
     )
-    ends = InputEnds(open_reader, clock, threads)
     watch = PromiseWatch(open_inspector, config.cluster.name, topic_specs(), threads, metrics)
     return Controller(components, machine, keeper, ticker, ends, promise_watch=watch, random_source=random_source)
+
+
+def _lease_notes(
+    config: ControllerConfig, clock: Clock, lease_store: LeaseStore, ticker: Ticker, ends: InputEnds
+) -> LeaseNotes:
+    return LeaseNotes(
+        lease_store,
+        clock,
+        config.controller_id,
+        ticker.since_acknowledged_ms,
+        lambda: max(ticker.worst_partition_ms(), ends.worst_partition_ms()),
+    )
 
 
 def _lease_keeper(

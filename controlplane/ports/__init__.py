@@ -7,7 +7,9 @@ or request, so that a retry does not help (``ConfigurationError``), or that the 
 """
 
 from controlplane.ports.lease_store import (
+    NOTHING_NOTED,
     AcquireOutcome,
+    ContenderNote,
     LeaseGranted,
     LeaseHeld,
     LeaseLeft,
@@ -39,10 +41,12 @@ from controlplane.ports.runtime import (
 from controlplane.ports.topic_inspector import TopicInspector
 
 __all__ = [
+    "NOTHING_NOTED",
     "AcquireOutcome",
     "Clock",
     "CommitOutcome",
     "Condition",
+    "ContenderNote",
     "Delivery",
     "EventWriter",
     "LeaseGranted",

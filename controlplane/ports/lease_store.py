@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from controlplane.core.election.contenders import Contending, Outranking
 from controlplane.core.election.lock_record import LockReading, LockRecord
@@ -53,6 +53,22 @@ class LeaseLeft:
 
 AcquireOutcome: TypeAlias = LeaseGranted | LeaseHeld | LeaseLeft
 RenewOutcome: TypeAlias = LeaseRenewed | LeaseHeld | LeaseMissing
+
+
+class ContenderNote(NamedTuple):
+    """What contenders have noted of Kafka's answers, each the latest by any of them.
+
+    Attributes:
+        acknowledged_ms: how long ago Kafka acknowledged a tick; None if that is not noted.
+        worst_partition_ms: how long ago it last answered about the partition of which it has not answered for the
+            longest; None if that is not noted, as by the releases before.
+    """
+
+    acknowledged_ms: int | None
+    worst_partition_ms: int | None
+
+
+NOTHING_NOTED: Final = ContenderNote(None, None)
 
 
 class LeaseStore(Protocol):
@@ -106,12 +122,12 @@ class LeaseStore(Protocol):
         """Store a mark, unless a later one of the same log is stored: a leader that was paused writes late."""
         ...
 
-    def write_acknowledged(self, owner: ControllerId, age_ms: int) -> None:
-        """Store that Kafka acknowledged a tick of this contender so long ago, unless a later one is stored."""
+    def write_acknowledged(self, owner: ControllerId, acknowledged_ms: int, worst_partition_ms: int) -> None:
+        """Store how long ago Kafka answered this contender (:class:`ContenderNote`), each unless a later is stored."""
         ...
 
-    def read_acknowledged(self, owner: ControllerId) -> int | None:
-        """How long ago Kafka acknowledged the latest stored tick; None if there is none, or it is ``owner``'s own."""
+    def read_acknowledged(self, owner: ControllerId) -> ContenderNote:
+        """The stored note, without what is ``owner``'s own."""
         ...
 
     def close(self) -> None:

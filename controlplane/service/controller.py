@@ -202,6 +202,8 @@ class Controller:
             is_deaf=bool(deaf),
             has_standby=bool(deaf) and self._has_standby(deaf),
             contender_ahead_ms=self._contender_ahead_ms(now_ms - since_acknowledged_ms),
+            worst_partition_ms=max(self._ticker.worst_partition_ms(), self._input_ends.worst_partition_ms()),
+            contender_worst_partition_ms=None if self._keeper is None else self._keeper.notes.contender_worst_ms(),
         )
 
     def _answered_ends(self) -> dict[TopicPartition, int]:

@@ -12,18 +12,17 @@ from typing import Final
 
 import structlog
 
+from controlplane.core.election.leading import DEAF_AFTER_MS
 from controlplane.core.log.inputs import INPUT_TOPICS
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.positions import position_key
 from controlplane.errors import RetryableError
 from controlplane.ports import Clock, LogReader, Threads
 
-DEAF_AFTER_MS: Final = 10_000
-"""Time for which a record may stay unread. Clients recover from the failure of a broker in less."""
 _ASK_EVERY_MS: Final = 2_000
-_ANSWER_COUNTS_MS: Final = 5_000
-"""Time for which an answer of Kafka shows that the partition can be read. A question that is not answered takes as
-long."""
+_ANSWER_COUNTS_MS: Final = 6_000
+"""Time for which an answer of Kafka shows that the partition can be read. Where partitions of each topic have no
+leader, the next answers come after 5 s."""
 
 _log = structlog.get_logger(__name__)
 
@@ -82,12 +81,14 @@ class InputEnds:
         self._open_reader = open_reader
         self._clock = clock
         self._stop = threads.signal()
-        self._answers: dict[TopicPartition, tuple[int, int]] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._answered_at_ms: dict[TopicPartition, int] = {}
         self._failure: BaseException | None = None
         self._thread = threads.thread(self._run, "input-ends")
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Begin to ask; :meth:`worst_partition_ms` counts from here."""
+        self._answered_at_ms = {TopicPartition(topic, 0): self._clock.monotonic_ms() for topic in INPUT_TOPICS}
         self._thread.start()
 
     def stop(self) -> None:
@@ -105,8 +106,20 @@ class InputEnds:
         if self._failure is not None:
             raise self._failure
         now_ms = self._clock.monotonic_ms()
-        answers = dict(self._answers)
-        return {place: end for place, (end, at_ms) in answers.items() if now_ms - at_ms < _ANSWER_COUNTS_MS}
+        answered_at_ms = dict(self._answered_at_ms)
+        ends = dict(self._ends).items()
+        return {place: end for place, end in ends if now_ms - answered_at_ms[place] < _ANSWER_COUNTS_MS}
+
+    def worst_partition_ms(self) -> int:
+        """Time since Kafka said where a partition ends, of the partition for which that is longest; 0 before the start.
+
+        Raises:
+            BaseException: the exception that ended the thread, if any.
+        """
+        if self._failure is not None:
+            raise self._failure
+        now_ms = self._clock.monotonic_ms()
+        return now_ms - min(dict(self._answered_at_ms).values(), default=now_ms)
 
     def _run(self) -> None:
         try:
@@ -124,7 +137,8 @@ class InputEnds:
                 _log.debug("Kafka does not say where an input ends", topic=topic, error=str(error))
                 continue
             now_ms = self._clock.monotonic_ms()
-            self._answers |= {place: (end, now_ms) for place, end in ends.items()}
+            self._answered_at_ms |= dict.fromkeys(ends, now_ms)
+            self._ends |= ends
 
 
 def _named(places: frozenset[TopicPartition]) -> list[str]:

@@ -1,7 +1,8 @@
 """What the keeper of the lease notes in the lease store beside the lease, whenever the store has just answered.
 
-The leader notes how far the log reaches. A contender notes when Kafka last acknowledged one of its ticks, and a leader
-whose own ticks are not acknowledged reads that: if Kafka acknowledges nobody's, another leader could not commit either.
+The leader notes how far the log reaches. A contender notes when Kafka last acknowledged one of its ticks, and when it
+last answered about the input partition of which it has not answered for the longest. A leader without answers reads
+that: if Kafka answers nobody, another leader could not commit, or see what stands in that partition, either.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import structlog
 from controlplane.core.log.log_mark import LogMark
 from controlplane.core.values.identifiers import ControllerId
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
-from controlplane.ports import Clock, LeaseStore
+from controlplane.ports import NOTHING_NOTED, Clock, ContenderNote, LeaseStore
 
 _EVERY_MS: Final = 1_000
 """Least time between two notes of a kind."""
@@ -21,6 +22,8 @@ _MARKED_AGAIN_MS: Final = 30_000
 _ASKS_AFTER_MS: Final = 1_000
 """Time without an acknowledgement after which a leader asks whether contenders have one. Usual acknowledgements take
 milliseconds."""
+_ASKS_FOR_PARTITIONS_AFTER_MS: Final = 3_000
+"""The same for an answer about each partition. Kafka is asked every 2 s."""
 
 _log = structlog.get_logger(__name__)
 
@@ -29,7 +32,12 @@ class LeaseNotes:
     """The notes of one controller. :meth:`exchange` runs in the keeper's thread; the others are thread-safe."""
 
     def __init__(
-        self, store: LeaseStore, clock: Clock, controller_id: ControllerId, since_acknowledged_ms: Callable[[], int]
+        self,
+        store: LeaseStore,
+        clock: Clock,
+        controller_id: ControllerId,
+        since_acknowledged_ms: Callable[[], int],
+        worst_partition_ms: Callable[[], int],
     ) -> None:
         """Begin without a note.
 
@@ -38,15 +46,18 @@ class LeaseNotes:
             clock: monotonic time.
             controller_id: of this controller.
             since_acknowledged_ms: milliseconds since Kafka last acknowledged a tick of this controller.
+            worst_partition_ms: milliseconds since it last answered about the partition for which that is longest.
         """
         self._store = store
         self._clock = clock
         self._controller_id = controller_id
         self._since_acknowledged_ms = since_acknowledged_ms
+        self._worst_partition_ms = worst_partition_ms
         self._mark: LogMark | None = None
         self._written: LogMark | None = None
         self._marked_at_ms = self._noted_at_ms = clock.monotonic_ms()
         self._rival_at_ms: int | None = None
+        self._rival_worst_at_ms: int | None = None
 
     def mark(self, mark: LogMark) -> None:
         """Note how far the log is known to reach, with one of the next exchanges and at most once a second."""
@@ -55,6 +66,11 @@ class LeaseNotes:
     def contender_acknowledged_at_ms(self) -> int | None:
         """Monotonic time at which Kafka last acknowledged a contender's tick; None if no contender has noted it."""
         return self._rival_at_ms
+
+    def contender_worst_ms(self) -> int | None:
+        """Time since Kafka last answered a contender about its worst partition; None if no contender has noted it."""
+        at_ms = self._rival_worst_at_ms
+        return None if at_ms is None else self._clock.monotonic_ms() - at_ms
 
     def exchange(self, *, holds_lease: bool) -> None:
         """Write and read what is due. The store has just answered; if it does not now, the next call tries again."""
@@ -67,13 +83,18 @@ class LeaseNotes:
                 self._marked_at_ms = now_ms
                 self._store.write_mark(mark)
                 self._written = mark
-            since_ms = self._since_acknowledged_ms()
+            since_ms, worst_ms = self._since_acknowledged_ms(), self._worst_partition_ms()
             if holds_lease:
-                age_ms = self._store.read_acknowledged(self._controller_id) if since_ms >= _ASKS_AFTER_MS else None
-                self._rival_at_ms = None if age_ms is None else now_ms - age_ms
+                asks = since_ms >= _ASKS_AFTER_MS or worst_ms >= _ASKS_FOR_PARTITIONS_AFTER_MS
+                self._learn(now_ms, self._store.read_acknowledged(self._controller_id) if asks else NOTHING_NOTED)
             elif now_ms - self._noted_at_ms >= _EVERY_MS:
                 self._noted_at_ms = now_ms
-                self._store.write_acknowledged(self._controller_id, since_ms)
+                self._store.write_acknowledged(self._controller_id, since_ms, worst_ms)
         except (LeaseStoreUnavailableError, ConfigurationError) as error:
-            self._rival_at_ms = None
+            self._learn(now_ms, NOTHING_NOTED)
             _log.warning("nothing can be noted in the lease store", error=str(error))
+
+    def _learn(self, now_ms: int, note: ContenderNote) -> None:
+        acknowledged_ms, worst_ms = note
+        self._rival_at_ms = None if acknowledged_ms is None else now_ms - acknowledged_ms
+        self._rival_worst_at_ms = None if worst_ms is None else now_ms - worst_ms

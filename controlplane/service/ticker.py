@@ -26,7 +26,7 @@ class Ticker:
         self._controller_id = controller_id
         self._interval_ms = interval_ms
         self._stop = threads.signal()
-        self._acknowledged_at_ms = clock.monotonic_ms()
+        self._acknowledged_at_ms = self._began_at_ms = clock.monotonic_ms()
         self._acknowledged_at_ms_in: dict[TopicPartition, int] = {}
         self._appended_at_ms: dict[TopicPartition, int] = {}
         self._stood_still_ms = 0
@@ -39,8 +39,8 @@ class Ticker:
         self._thread = threads.thread(self._run, "ticker")
 
     def start(self) -> None:
-        """Begin to tick; :meth:`since_acknowledged_ms` counts from here."""
-        self._acknowledged_at_ms = self._clock.monotonic_ms()
+        """Begin to tick; :meth:`since_acknowledged_ms` and :meth:`worst_partition_ms` count from here."""
+        self._acknowledged_at_ms = self._began_at_ms = self._clock.monotonic_ms()
         self._thread.start()
 
     def serve_idle(self) -> None:
@@ -80,6 +80,13 @@ class Ticker:
         wakes_at_ms, longest_ms = self._wakes_at_ms, self._stood_still_ms
         self._stood_still_ms = 0
         return longest_ms if wakes_at_ms is None else max(longest_ms, self._clock.monotonic_ms() - wakes_at_ms)
+
+    def worst_partition_ms(self) -> int:
+        """Time since Kafka acknowledged a tick in a partition, of the partition for which that is longest."""
+        times_ms = dict(self._acknowledged_at_ms_in)
+        places = (TopicPartition(HEARTBEATS, number) for number in range(self._partitions))
+        oldest_ms = min((times_ms.get(place, self._began_at_ms) for place in places), default=self._began_at_ms)
+        return self._clock.monotonic_ms() - oldest_ms
 
     def acknowledged_within(self, milliseconds: int) -> set[TopicPartition]:
         """The partitions in which Kafka has acknowledged a tick for no longer than this."""

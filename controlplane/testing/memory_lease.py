@@ -8,6 +8,7 @@ from controlplane.core.log.log_mark import LogMark
 from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
 from controlplane.ports import (
     AcquireOutcome,
+    ContenderNote,
     LeaseGranted,
     LeaseHeld,
     LeaseLeft,
@@ -27,6 +28,7 @@ class MemoryLeaseServer(MemoryServer):
         self.log_id: str | None = None
         self.mark: LogMark | None = None
         self.acknowledged: tuple[ControllerId, int] = "", 0
+        self.worst_partition: tuple[ControllerId, int] = "", 0
 
 
 class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
@@ -107,17 +109,20 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
             if stored is None or stored.log_id != mark.log_id or stored.seq < mark.seq:
                 self._server.mark = mark
 
-    def write_acknowledged(self, owner: ControllerId, age_ms: int) -> None:
+    def write_acknowledged(self, owner: ControllerId, acknowledged_ms: int, worst_partition_ms: int) -> None:
         """See :meth:`controlplane.ports.LeaseStore.write_acknowledged`; a time ahead is replaced."""
         with self._request() as now_ms:
-            if not now_ms - age_ms < self._server.acknowledged[1] <= now_ms:
-                self._server.acknowledged = owner, now_ms - age_ms
+            server = self._server
+            server.acknowledged = _later(now_ms, server.acknowledged, (owner, now_ms - acknowledged_ms))
+            server.worst_partition = _later(now_ms, server.worst_partition, (owner, now_ms - worst_partition_ms))
 
-    def read_acknowledged(self, owner: ControllerId) -> int | None:
+    def read_acknowledged(self, owner: ControllerId) -> ContenderNote:
         """See :meth:`controlplane.ports.LeaseStore.read_acknowledged`."""
         with self._request() as now_ms:
-            stored_for, at_ms = self._server.acknowledged
-            return None if stored_for in {"", owner} or at_ms > now_ms else now_ms - at_ms
+            stored = self._server.acknowledged, self._server.worst_partition
+            return ContenderNote(
+                *(None if noted_by in {"", owner} or at_ms > now_ms else now_ms - at_ms for noted_by, at_ms in stored)
+            )
 
     def _current(self, now_ms: int) -> LeaseHeld | LeaseMissing:
         lease = self._server.lease
@@ -126,3 +131,7 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
 
 def _held(lease: Lease, now_ms: int) -> LeaseHeld:
     return LeaseHeld(lease.owner, lease.process, lease.term, lease.remaining_ms(now_ms))
+
+
+def _later(now_ms: int, stored: tuple[ControllerId, int], noted: tuple[ControllerId, int]) -> tuple[ControllerId, int]:
+    return stored if noted[1] < stored[1] <= now_ms else noted

@@ -4,6 +4,7 @@ import pytest
 
 pytest.register_assert_rewrite(
     "tests.contracts.lease_contract",
+    "tests.contracts.lease_notes_contract",
     "tests.contracts.log_contract",
     "tests.contracts.log_histories",
     "tests.contracts.outage_contract",

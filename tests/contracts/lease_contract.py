@@ -12,14 +12,14 @@ from controlplane.core.log.log_mark import LogMark
 from controlplane.core.values.identifiers import ControllerId, ProcessId, Seq, Term
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import LeaseGranted, LeaseHeld, LeaseLeft, LeaseMissing, LeaseRenewed
+from tests.contracts.lease_notes_contract import LONG_MS, LeaseNotesContract
 from tests.helpers.lease_worlds import LeaseWorld
 
-LONG_MS = 60_000
 SHORT_MS = 150
 HOUR_MS = 3_600_000
 
 
-class LeaseContract:
+class LeaseContract(LeaseNotesContract):
     """One owner at a time, terms that only grow, and the store's own time."""
 
     def test_the_first_term_is_one_above_the_floor(self, world: LeaseWorld) -> None:
@@ -263,41 +263,6 @@ class LeaseContract:
         assert isinstance(held, LeaseHeld)
         assert held.owner == "contrôleur 1 {x}"
 
-    def test_the_log_id_is_remembered(self, world: LeaseWorld) -> None:
-        """A recreated decision log is noticed by the id that the store still has."""
-        store = world.open_store()
-        assert store.read_log_id() is None
-        store.write_log_id("b1f5")
-        assert world.open_store().read_log_id() == "b1f5"
-        assert store.read() == LeaseMissing()
-
-    def test_the_latest_mark_of_a_log_is_remembered(self, world: LeaseWorld) -> None:
-        """A leader that resumes after a pause must not take it back: the mark shows that a log has lost its end."""
-        store = world.open_store()
-        assert store.read_mark() is None
-        for mark in (LogMark("b1f5", Term(2), Seq(9)), LogMark("b1f5", Term(3), Seq(1 << 52))):
-            store.write_mark(mark)
-            assert world.open_store().read_mark() == mark
-        store.write_mark(LogMark("b1f5", Term(2), Seq(10)))
-        assert store.read_mark() == mark
-        store.write_mark(LogMark("another log", Term(1), Seq(1)))
-        assert store.read_mark() == LogMark("another log", Term(1), Seq(1))
-        world.lose_data()
-        assert store.read_mark() is None
-
-    def test_the_latest_acknowledgement_of_another_contender_is_told(self, world: LeaseWorld) -> None:
-        """A leader without any asks whether others have one; its own from before it led says nothing."""
-        store = world.open_store()
-        assert store.read_acknowledged("a") is None
-        store.write_acknowledged("b", 5_000)
-        assert 5_000 <= (store.read_acknowledged("a") or 0) < 5_000 + LONG_MS
-        store.write_acknowledged("c", 60_000)
-        assert 5_000 <= (world.open_store().read_acknowledged("a") or 0) < 5_000 + LONG_MS
-        assert store.read_acknowledged("b") is None
-        store.write_acknowledged("a", 100)
-        assert store.read_acknowledged("a") is None
-        assert 100 <= (store.read_acknowledged("b") or 0) < 100 + LONG_MS
-
 
 class LeaseOutageContract:
     """The store goes away and comes back; ``world`` must be able to do that."""
@@ -317,7 +282,7 @@ class LeaseOutageContract:
             lambda: store.write_log_id("x"),
             store.read_mark,
             lambda: store.write_mark(LogMark("x", Term(1), Seq(1))),
-            lambda: store.write_acknowledged("a", 1),
+            lambda: store.write_acknowledged("a", 1, 1),
             lambda: store.read_acknowledged("a"),
         ):
             with pytest.raises(LeaseStoreUnavailableError):

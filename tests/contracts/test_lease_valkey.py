@@ -1,6 +1,7 @@
 """The contract of the lease store, on a real Valkey; and what only a real server can do to us."""
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 import redis
@@ -13,13 +14,13 @@ from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import LeaseGranted, LeaseHeld, LeaseMissing, LeaseRenewed
 from tests.contracts.lease_contract import (
-    LONG_MS,
     LeaseContract,
     LeaseOutageContract,
     Step,
     check_lease_history,
     steps,
 )
+from tests.contracts.lease_notes_contract import LONG_MS
 from tests.fixtures import NewClusterName
 from tests.helpers.lease_worlds import LeaseWorld, RedisLeaseWorld
 
@@ -100,6 +101,23 @@ def test_a_lease_of_a_former_release_is_another_processs(valkey_server: Embedded
         connection.hset(cluster.lease_key, "expires_at_ms", 0)
     assert store.acquire("a", Term(0), LONG_MS) == LeaseGranted(Term(8))
     assert store.renew("a", Term(8), LONG_MS) == LeaseRenewed(Term(8))
+    store.close()
+
+
+def test_a_note_of_a_former_release_says_nothing_of_partitions(
+    valkey_server: EmbeddedValkey, cluster_name: str
+) -> None:
+    """It holds the last acknowledgement alone; and a former release overwrites nothing but that."""
+    cluster = ClusterConfig(cluster_name)
+    store = RedisLeaseStore(cluster, valkey_server.redis_url, 5_000)
+    with redis.Redis.from_url(valkey_server.redis_url) as connection:
+        seconds, _ = cast("tuple[int, int]", connection.time())
+        connection.hset(cluster.acknowledged_key, mapping={"owner": "b", "at_ms": seconds * 1_000})
+    acknowledged_ms, worst_ms = store.read_acknowledged("a")
+    assert acknowledged_ms is not None
+    assert worst_ms is None
+    store.write_acknowledged("c", LONG_MS, 100)
+    assert store.read_acknowledged("a").worst_partition_ms is not None
     store.close()
 
 

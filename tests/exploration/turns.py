@@ -51,6 +51,16 @@ from tests.exploration.rows import election_row, loop_row
 from tests.exploration.stores import GONE, HELD_MS, LIVING, BrokenError, Decision, Kafka, commit, owner_of
 
 _LEASE = LeaseConfig()
+_OBSERVED = RoundObserved(
+    0,
+    0,
+    0,
+    is_deaf=False,
+    has_standby=False,
+    contender_ahead_ms=None,
+    worst_partition_ms=0,
+    contender_worst_partition_ms=None,
+)
 _LOCAL = frozenset({ControllerAction.ANNOUNCE, ControllerAction.READ_BACK, ControllerAction.PAUSE})
 """Actions that ask nobody and change nothing here: they belong to the turn that leads to them."""
 
@@ -256,14 +266,13 @@ class Turn:
         if seen == "nobody answers":
             return ControllerTrigger.UNREACHABLE, True
         if seen == "observed":
-            return RoundObserved(0, 0, 0, is_deaf=False, has_standby=False, contender_ahead_ms=None), False
+            return _OBSERVED, False
         if seen == "deaf":
-            return RoundObserved(0, 0, 0, is_deaf=True, has_standby=True, contender_ahead_ms=None), False
+            return replace(_OBSERVED, is_deaf=True, has_standby=True), False
         stood_ms = _LEASE.duration_ms + 1
         stood_still_ms = stood_ms if self._controller == 1 else 0
-        return RoundObserved(
-            stood_ms, 0, stood_still_ms, is_deaf=False, has_standby=False, contender_ahead_ms=stood_ms
-        ), False
+        cut_off = replace(_OBSERVED, since_acknowledged_ms=stood_ms, stood_still_ms=stood_still_ms)
+        return replace(cut_off, contender_ahead_ms=stood_ms), False
 
     def _confirm_lease(self) -> LeadingEvent:
         term = self.loop.leading.term

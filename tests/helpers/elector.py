@@ -80,7 +80,7 @@ def main(kind: str, redis_url: str, cluster: str, owner: str) -> None:
         metrics=ControllerMetrics(),
         store_timeout_ms=400,
         rest_ms=LEASE.duration_ms,
-        notes=LeaseNotes(notes, SystemClock(), owner, lambda: 0),
+        notes=LeaseNotes(notes, SystemClock(), owner, lambda: 0, lambda: 0),
     )
     keeper.start()
     told: Term | None = None

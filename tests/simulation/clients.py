@@ -12,6 +12,7 @@ from controlplane.kafka_rules.promises import DescribedKafka
 from controlplane.ports import (
     AcquireOutcome,
     CommitOutcome,
+    ContenderNote,
     Delivery,
     LeaseGranted,
     LeaseHeld,
@@ -297,11 +298,11 @@ class SimulatedLeaseStore:
         """See :meth:`controlplane.ports.LeaseStore.write_mark`."""
         self._reach().write_mark(mark)
 
-    def write_acknowledged(self, owner: ControllerId, age_ms: int) -> None:
+    def write_acknowledged(self, owner: ControllerId, acknowledged_ms: int, worst_partition_ms: int) -> None:
         """See :meth:`controlplane.ports.LeaseStore.write_acknowledged`."""
-        self._reach().write_acknowledged(owner, age_ms)
+        self._reach().write_acknowledged(owner, acknowledged_ms, worst_partition_ms)
 
-    def read_acknowledged(self, owner: ControllerId) -> int | None:
+    def read_acknowledged(self, owner: ControllerId) -> ContenderNote:
         """See :meth:`controlplane.ports.LeaseStore.read_acknowledged`."""
         return self._reach().read_acknowledged(owner)
 

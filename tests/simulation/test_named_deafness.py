@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from controlplane.config import HEARTBEATS, INTENTS
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.election.leading import DEAF_AFTER_MS
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.partitioning import partition_of
-from controlplane.service.deafness import DEAF_AFTER_MS
 from tests.simulation.mutants.deafness_scenes import (
+    cut_off_from_broker_of,
     let_kafka_go_before_a_tick_is_read,
     let_leader_go_before_a_tick_is_read,
     let_transaction_hang,
@@ -73,3 +74,52 @@ def test_a_leader_stays_where_nobody_could_read_on(
 ) -> None:
     """A transaction hangs, all brokers are away, or a partition has no leader: a take-over would mend nothing."""
     outlast(let_go, lasting_ms)
+
+
+MISSED_MS = 5_000 + DEAF_AFTER_MS
+"""An answer of Kafka counts for 5 s; from then on the time runs."""
+
+
+def test_a_death_is_seen_although_the_leader_is_cut_off_from_one_broker_for_good() -> None:
+    """It neither ticks nor reads in the dead node's partition, and is not told where that ends."""
+    script = begun()
+    place = TopicPartition(HEARTBEATS, partition_of(b"n4", USUAL.heartbeat_partitions))
+    (leader,) = script.leaders
+    cut_off_from_broker_of(script, place, [leader])
+    script.world.kill("n4")
+    script.go_on_until(
+        lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, MISSED_MS + ASKED_AND_TAKEN_OVER_MS
+    )
+    assert script.terms[-1][1] != leader
+    script.go_on(30_000)
+    assert len(script.terms) == 2
+    script.judge_end()
+
+
+@pytest.mark.parametrize("topic", [INTENTS, MEMBERSHIP])
+def test_inputs_are_taken_up_although_the_leader_is_cut_off_from_their_broker_for_good(topic: str) -> None:
+    """That broker leads nothing else: every tick of the leader is acknowledged."""
+    script = begun()
+    (leader,) = script.leaders
+    cut_off_from_broker_of(script, TopicPartition(topic, 0), [leader])
+    script.go_on_until(lambda: script.leaders not in ([leader], []), MISSED_MS + ASKED_AND_TAKEN_OVER_MS)
+    script.ask("heard", "refresh_table")
+    script.go_on_until(lambda: script.answered("heard"), 1_000)
+    script.go_on(30_000)
+    assert len(script.terms) == 2
+    script.judge_end()
+
+
+@pytest.mark.parametrize("topic", [HEARTBEATS, INTENTS])
+def test_a_leader_stays_where_every_contender_is_cut_off_from_that_broker_too(topic: str) -> None:
+    """Another one would see no more."""
+    script = begun()
+    terms = list(script.terms)
+    unreachable = cut_off_from_broker_of(script, TopicPartition(topic, 0), list(script.world.running))
+    script.go_on(3 * MISSED_MS)
+    assert script.terms == terms
+    for name in script.world.running:
+        script.world.machines[name].network.unreachable.discard(unreachable)
+    script.go_on(2 * MISSED_MS)
+    assert script.terms == terms
+    script.judge_end()

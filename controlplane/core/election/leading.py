@@ -31,6 +31,11 @@ from controlplane.errors import InvariantViolationError
 
 UNANSWERED_LIMIT_MS: Final = 15_000
 """Time without an answer to a commit after which the controller steps down. The log then shows the outcome."""
+DEAF_AFTER_MS: Final = 10_000
+"""Time for which a leader may miss what others could see. Clients recover from the failure of a broker in less."""
+_ANSWERED_WITHIN_MS: Final = 5_000
+"""A controller that reaches every partition is answered about each within this: it ticks and asks for ends at least
+every 2 s, and contenders note the answers every second."""
 _CLEARLY_LATER_MS: Final = 1_000
 """More than the difference between the last acknowledgements of two controllers that lose Kafka at the same time."""
 _READ_GRACE_FACTOR: Final = 3
@@ -66,6 +71,9 @@ class RoundObserved:
         has_standby: whether another controller ticks, which may read them.
         contender_ahead_ms: by how much the last acknowledgement that a contender has noted is later than this
             controller's, negative if it is earlier; None if no contender has noted one, or the store is silent.
+        worst_partition_ms: time for which Kafka has not answered this controller about the input partition of which
+            that is longest. An answer is an acknowledged tick, or where the partition ends.
+        contender_worst_partition_ms: that of the contender for which it is shortest, as noted; None as above.
     """
 
     since_acknowledged_ms: int
@@ -74,6 +82,8 @@ class RoundObserved:
     is_deaf: bool
     has_standby: bool
     contender_ahead_ms: int | None
+    worst_partition_ms: int
+    contender_worst_partition_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +143,15 @@ class ControllerMachine:
         self._lease_ms = lease_ms
         self._contact: _Contact | None = None
         self._unheard_at_ms: int | None = None
+        self._outdone_since_ms: int | None = None
+        self._was_outdone = False
 
     def is_fit(self, now_ms: int) -> bool:
         """Whether the controller may be preferred as leader: other contenders leave the lease only to one that is fit.
 
         False before its first round, while it is cut off from Kafka or does not read a partition, if its last round is
-        too long ago, and for a time after failed take-overs. Thread-safe.
+        too long ago, and for a time after failed take-overs. Also if it left the lease to one that Kafka answers about
+        every partition, until Kafka answers itself. Thread-safe.
         """
         contact = self._contact
         if contact is None or contact.is_deaf or now_ms < self.failures.unfit_until_ms:
@@ -160,6 +173,7 @@ class ControllerMachine:
         before = self.state
         if isinstance(event, RoundObserved):
             self._contact = self._contact_of(now_ms, event)
+            self._outdone_since_ms = self._outdone_since_ms_after(now_ms, event)
         trigger = self._trigger(now_ms, event, hold)
         transition = TRANSITIONS.get((before.phase, trigger))
         if transition is None:
@@ -201,7 +215,22 @@ class ControllerMachine:
         read_at_ms = now_ms - event.since_last_read_ms
         if self._unheard_at_ms is not None:
             read_at_ms = max(read_at_ms, self._unheard_at_ms)
-        return _Contact(now_ms - event.since_acknowledged_ms, read_at_ms, event.is_deaf)
+        self._was_outdone = self._was_outdone and event.worst_partition_ms > _ANSWERED_WITHIN_MS
+        return _Contact(now_ms - event.since_acknowledged_ms, read_at_ms, event.is_deaf or self._was_outdone)
+
+    def _outdone_since_ms_after(self, now_ms: int, event: RoundObserved) -> int | None:
+        """Since when Kafka has answered a contender about every input partition, and not this leader about one.
+
+        If Kafka answers no contender either, that partition has no leader, and a take-over would not mend it. A leader
+        that Kafka does not answer about any partition may be cut off, and has its time again afterwards.
+        """
+        leads = self.state.phase in {ControllerPhase.LEADING, ControllerPhase.AWAITING_ANSWER}
+        if not leads or event.since_acknowledged_ms > self._lease_ms:
+            return None
+        other_ms = event.contender_worst_partition_ms
+        if other_ms is None or not other_ms <= _ANSWERED_WITHIN_MS < event.worst_partition_ms:
+            return None
+        return now_ms if self._outdone_since_ms is None else self._outdone_since_ms
 
     def _trigger(self, now_ms: int, event: LeadingEvent, hold: HeldLease) -> ControllerTrigger:
         term = self.state.term
@@ -237,7 +266,10 @@ class ControllerMachine:
         if not leads_on and self._is_cut_off(now_ms):
             # Also without the lease: a controller that cannot commit must not win a term that it has to give back.
             return ControllerTrigger.STALLED if term is not None and stood_still else ControllerTrigger.CUT_OFF
-        if not leads_on and event.is_deaf and event.has_standby and self.state.phase is ControllerPhase.LEADING:
+        is_outdone = self._outdone_since_ms is not None and now_ms - self._outdone_since_ms >= DEAF_AFTER_MS
+        is_deaf = is_outdone or (event.is_deaf and event.has_standby)
+        if is_deaf and not leads_on and self.state.phase is ControllerPhase.LEADING:
+            self._was_outdone = is_outdone
             return ControllerTrigger.DEAF
         return ControllerTrigger.NO_LEASE if hold.term is None else ControllerTrigger.LEASE_HELD
 

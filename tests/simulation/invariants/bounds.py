@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, MAX_TICK_GAP_MS
 from controlplane.core.cluster.events import TermOpened
+from controlplane.core.election.leading import DEAF_AFTER_MS
 from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import NodeId
-from controlplane.service.deafness import DEAF_AFTER_MS
 from tests.simulation.invariants.log_watch import LogWatch
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.machine import MESSAGE_TIMEOUT_MS
@@ -39,8 +39,8 @@ ANSWERED_BY_ANY: Final = "an intent waits no longer for its answer than until an
 LOOK_EVERY_MS: Final = 100
 FAILOVER_MS: Final = 4 * LEASE.duration_ms
 """A lease expires, and the first that take over may fail."""
-REPLACEMENT_MS: Final = DEAF_AFTER_MS + FAILOVER_MS
-"""A leader that reads nothing of a partition needs the longest to notice that it is not fit."""
+REPLACEMENT_MS: Final = 5_000 + DEAF_AFTER_MS + FAILOVER_MS
+"""A leader that Kafka does not answer about a partition needs the longest to notice that it is not fit."""
 _SLACK_MS: Final = 1_000
 """For deciding, committing and reading, which no setting bounds."""
 _ANSWER_MS: Final = MESSAGE_TIMEOUT_MS + _SLACK_MS

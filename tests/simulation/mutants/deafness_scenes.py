@@ -1,11 +1,13 @@
 """Scripts in which partitions are not read, and why: hanging transactions, no leader, brokers out of reach."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.values.identifiers import TopicPartition
-from tests.simulation.script import Script, begun
+from controlplane.core.values.partitioning import partition_of
+from controlplane.testing.memory_partition import LeadingBroker
+from tests.simulation.script import USUAL, Script, begun
 
 SAME_LEADER: Final = "a leader that reads what others could read is not replaced"
 _HANGING: Final = "somebody"
@@ -68,5 +70,26 @@ def a_transaction_hangs_in_heartbeats() -> None:
 
 
 def a_partition_has_no_leader_for_long() -> None:
-    """For twelve seconds, after a tick that was not read."""
-    outlast(let_leader_go_before_a_tick_is_read, 12_000)
+    """For 25 s, after a tick that was not read."""
+    outlast(let_leader_go_before_a_tick_is_read, 25_000)
+
+
+def cut_off_from_broker_of(script: Script, place: TopicPartition, names: Iterable[str]) -> LeadingBroker:
+    """Let a broker lead nothing but one partition, and these controllers not reach it any more; return it."""
+    broker = LeadingBroker()
+    script.world.broker.partitions(script.world.cluster.topic(place.topic))[place.partition].leader = broker
+    script.go_on(2_000)
+    for name in names:
+        script.world.machines[name].network.unreachable.add(broker)
+    script.go_on(500)
+    return broker
+
+
+def a_leader_is_cut_off_from_one_broker() -> None:
+    """For good; a node dies whose heartbeats go there."""
+    script = begun()
+    home = partition_of(b"n4", USUAL.heartbeat_partitions)
+    cut_off_from_broker_of(script, TopicPartition(HEARTBEATS, home), script.leaders)
+    script.world.kill("n4")
+    script.go_on(30_000)
+    script.judge_end()

@@ -6,9 +6,10 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from controlplane.config import HEARTBEATS, INTENTS, ClusterConfig
+from controlplane.core.election.leading import DEAF_AFTER_MS
 from controlplane.core.log.inputs import INPUT_TOPICS
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.service.deafness import DEAF_AFTER_MS, DeafnessWatch, InputEnds
+from controlplane.service.deafness import DeafnessWatch, InputEnds
 from controlplane.testing import MemoryBroker, MemoryLogReader, VirtualClock
 
 FIRST, SECOND, ASKED = TopicPartition(HEARTBEATS, 0), TopicPartition(HEARTBEATS, 1), TopicPartition(INTENTS, 0)
@@ -79,7 +80,7 @@ class Asking:
     """Input topics of one partition each, and their ends as a controller asks for them."""
 
     def __init__(self) -> None:
-        """Nothing was asked yet."""
+        """The thread has begun, and nothing was asked yet."""
         self.clock = VirtualClock()
         self.cluster = ClusterConfig("test")
         self.broker = MemoryBroker(self.clock)
@@ -88,6 +89,7 @@ class Asking:
         self._turns: list[Callable[[], None]] = []
         threads: Any = self
         self.ends = InputEnds(lambda: MemoryLogReader(self.cluster, self.broker), self.clock, threads)
+        self.ends.start()
 
     def signal(self) -> "Asking":
         """The only one."""
@@ -109,7 +111,7 @@ class Asking:
     def run(self, *turns: Callable[[], None]) -> None:
         """Ask once after each of these."""
         self._turns = list(turns)
-        self.ends.start()
+        self.start()
 
 
 def test_every_input_is_asked_for_and_answers_count_for_a_while() -> None:
@@ -134,3 +136,15 @@ def test_what_stands_behind_a_transaction_that_hangs_is_not_to_be_read() -> None
     asking.broker.append_in_transaction("somebody", epoch, [(name, 0, b"x", b"y")])
     asking.run(lambda: None)
     assert asking.ends.last()[FIRST] == 0
+
+
+def test_the_partition_of_which_kafka_has_not_answered_for_longest_is_told() -> None:
+    """From the first question on, also if it never answers; answers of others say nothing."""
+    asking = Asking()
+    assert asking.ends.worst_partition_ms() == 0
+    asking.broker.lose_leader(asking.cluster.topic(INTENTS), 0)
+    asking.run(lambda: None, lambda: None)
+    assert asking.ends.worst_partition_ms() == asking.clock.monotonic_ms() > 0
+    asking.broker.elect_leader(asking.cluster.topic(INTENTS), 0)
+    asking.run(lambda: None)
+    assert asking.ends.worst_partition_ms() == 0

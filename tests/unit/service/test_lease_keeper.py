@@ -91,7 +91,7 @@ class ScriptedProfile:
 
 def keeper_of(profile: ScriptedProfile, metrics: ControllerMetrics) -> LeaseKeeper:
     """A keeper by this script, with a store for its notes."""
-    notes = LeaseNotes(MemoryLeaseStore(MemoryLeaseServer(VirtualClock())), SystemClock(), "c1", lambda: 0)
+    notes = LeaseNotes(MemoryLeaseStore(MemoryLeaseServer(VirtualClock())), SystemClock(), "c1", lambda: 0, lambda: 0)
     return LeaseKeeper(
         profile, SystemClock(), SystemThreads(), metrics=metrics, store_timeout_ms=400, rest_ms=0, notes=notes
     )

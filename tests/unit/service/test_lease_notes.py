@@ -16,6 +16,8 @@ class Desk:
         self.clock = VirtualClock()
         self.server = MemoryLeaseServer(self.clock)
         self.acknowledged_at_ms = dict.fromkeys(("leader", "contender"), self.clock.monotonic_ms())
+        self.answered_at_ms = dict(self.acknowledged_at_ms)
+        self.reached = {"leader", "contender"}
         self.leader, self.contender = self._notes("leader"), self._notes("contender")
 
     def go_on(self, milliseconds: int, *acknowledged: str) -> None:
@@ -24,12 +26,20 @@ class Desk:
             self.clock.advance(100)
             for name in acknowledged:
                 self.acknowledged_at_ms[name] = self.clock.monotonic_ms()
+            for name in self.reached & set(acknowledged):
+                self.answered_at_ms[name] = self.clock.monotonic_ms()
             self.contender.exchange(holds_lease=False)
             self.leader.exchange(holds_lease=True)
 
     def _notes(self, name: str) -> LeaseNotes:
         store = MemoryLeaseStore(self.server)
-        return LeaseNotes(store, self.clock, name, lambda: self.clock.monotonic_ms() - self.acknowledged_at_ms[name])
+        return LeaseNotes(
+            store,
+            self.clock,
+            name,
+            lambda: self.clock.monotonic_ms() - self.acknowledged_at_ms[name],
+            lambda: self.clock.monotonic_ms() - self.answered_at_ms[name],
+        )
 
 
 def test_a_mark_is_written_once_a_second() -> None:
@@ -95,3 +105,19 @@ def test_a_store_that_does_not_answer_knows_of_nobody() -> None:
     desk.server.available = False
     desk.leader.exchange(holds_lease=True)
     assert desk.leader.contender_acknowledged_at_ms() is None
+
+
+def test_a_leader_that_misses_a_partition_learns_whether_a_contender_does() -> None:
+    """Both have ticks acknowledged all the time, in other partitions."""
+    desk = Desk()
+    desk.go_on(3_000, "leader", "contender")
+    assert desk.leader.contender_worst_ms() is None
+    desk.reached = {"contender"}
+    desk.go_on(5_000, "leader", "contender")
+    assert desk.leader.contender_worst_ms() == pytest.approx(0, abs=1_100)
+    desk.reached = set()
+    desk.go_on(8_000, "leader", "contender")
+    assert desk.leader.contender_worst_ms() == pytest.approx(8_000, abs=1_100)
+    desk.server.available = False
+    desk.leader.exchange(holds_lease=True)
+    assert desk.leader.contender_worst_ms() is None

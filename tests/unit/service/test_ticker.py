@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.service.ticker import Ticker
@@ -90,6 +92,25 @@ def test_a_partition_counts_as_acknowledged_for_as_long_as_its_own_ticks_are() -
     (acknowledged_ms,) = [each for each in range(5_000, 5_200) if place in ticker.acknowledged_within(each + 1)][:1]
     assert acknowledged_ms == ticker.since_acknowledged_ms()
     assert ticker.acknowledged_within(acknowledged_ms) == set()
+    assert ticker.worst_partition_ms() == acknowledged_ms
+
+
+def test_the_partition_without_acknowledgements_for_longest_is_told() -> None:
+    """A broker that this controller cannot reach leads it, while ticks elsewhere are acknowledged."""
+    clock = VirtualClock()
+    broker = MemoryBroker(clock)
+    broker.create_topic(CLUSTER.topic(HEARTBEATS), 2)
+
+    def lose_leader() -> None:
+        broker.lose_leader(CLUSTER.topic(HEARTBEATS), 1)
+
+    waits = [lambda: None, lose_leader, *[lambda: None] * 20]
+    some: Any = OneThread(clock, *waits)
+    ticker = Ticker(MemoryEventWriter(CLUSTER, broker), clock, some, "c1", INTERVAL_MS)
+    ticker.cover(2)
+    ticker.start()
+    assert ticker.since_acknowledged_ms() <= INTERVAL_MS
+    assert ticker.worst_partition_ms() == pytest.approx(20 * INTERVAL_MS, abs=2 * INTERVAL_MS)
 
 
 def test_a_thread_that_wakes_before_the_ticker_knows_of_the_time() -> None:

@@ -45,6 +45,8 @@ def observed(
         is_deaf=False,
         has_standby=False,
         contender_ahead_ms=contender_ahead_ms,
+        worst_partition_ms=0,
+        contender_worst_partition_ms=0,
     )
 
 
@@ -75,7 +77,8 @@ class Driven(ControllerMachine):
         return output.actions
 
 
-def _after(events: Iterable[LeadingEvent]) -> Driven:
+def after(events: Iterable[LeadingEvent]) -> Driven:
+    """A machine to which this has happened, all at one time."""
     machine = Driven(LEASE_MS)
     for event in events:
         machine.tell(event)
@@ -112,7 +115,7 @@ def test_a_term_that_the_log_holds_is_never_opened(
 
     Whether that is known before anybody is fenced, or the log went on until then.
     """
-    machine = _after(events)
+    machine = after(events)
     assert machine.tell(LogRead(Term(log_term))) == (*discard, ControllerAction.RAISE_FLOOR, ControllerAction.FOLLOW)
     assert machine.state == LeadingState()
 
@@ -120,7 +123,7 @@ def test_a_term_that_the_log_holds_is_never_opened(
 @pytest.mark.parametrize("events", [TAKE_OVER[:1], TAKE_OVER[:6]])
 def test_no_answer_about_the_lease_means_no(events: tuple[LeadingEvent, ...]) -> None:
     """Before anybody is fenced and before the term is opened: others may hold it by now."""
-    machine = _after(events)
+    machine = after(events)
     actions = machine.tell(LeaseChecked(confirmed=False))
     assert machine.state.phase is ControllerPhase.STEPPING_DOWN
     assert actions[-1] == BackOff(BackoffReason.STEPPED_DOWN, LEASE_MS // 4)
@@ -129,7 +132,7 @@ def test_no_answer_about_the_lease_means_no(events: tuple[LeadingEvent, ...]) ->
 @pytest.mark.parametrize("events", [TAKE_OVER[:1], TAKE_OVER[:6]])
 def test_a_lease_that_is_ours_under_another_term_is_another_take_over(events: tuple[LeadingEvent, ...]) -> None:
     """Nothing is given back: what we hold now is not what this take-over was about."""
-    machine = _after(events)
+    machine = after(events)
     actions = machine.tell(LeaseChecked(confirmed=False), hold=HeldLease(Term(5)))
     assert machine.state == LeadingState()
     assert actions[-1] is ControllerAction.FOLLOW
@@ -184,14 +187,14 @@ def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
 
     The reasons are told apart: an operator looks into another thing for each of them.
     """
-    machine = _after(TAKE_OVER)
+    machine = after(TAKE_OVER)
     machine.tell(observed, hold=hold)
     assert (machine.state.phase, machine.last_trigger.value) == (phase, reason)
 
 
 def test_a_leader_has_time_to_read_again_after_kafka_was_away() -> None:
     """Its reader finds a Kafka that is back later than its writer does, and counts from then."""
-    machine = _after(TAKE_OVER)
+    machine = after(TAKE_OVER)
     away = observed(10 * LEASE_MS, 10 * LEASE_MS, 50, contender_ahead_ms=None)
     machine.tell(away, now_ms=0)
     machine.tell(ControllerTrigger.NOTHING_TO_COMMIT, now_ms=0)
@@ -206,7 +209,7 @@ def test_a_leader_has_time_to_read_again_after_kafka_was_away() -> None:
 @pytest.mark.parametrize("hold", [NOT_HELD, HELD])
 def test_a_standby_that_is_cut_off_does_not_stand(hold: HeldLease, draw: float, wait_ms: int) -> None:
     """It would win a term that it could not open: during an outage of Kafka, several each second."""
-    machine = _after([ControllerTrigger.DONE])
+    machine = after([ControllerTrigger.DONE])
     actions = machine.tell(observed(LEASE_MS + 1, 0, LEASE_MS + 1), hold=hold, draw=draw)
     assert actions == (BackOff(BackoffReason.CUT_OFF, wait_ms), ControllerAction.PAUSE)
     assert (machine.state.phase, machine.last_trigger) == (ControllerPhase.STEPPING_DOWN, ControllerTrigger.CUT_OFF)
@@ -214,10 +217,10 @@ def test_a_standby_that_is_cut_off_does_not_stand(hold: HeldLease, draw: float, 
 
 def test_only_a_holder_backs_off_from_a_failure() -> None:
     """A standby that cannot read the log has not failed at a take-over: it goes on asking, and stays preferred."""
-    assert _after([ControllerTrigger.DONE]).tell(ControllerTrigger.UNREACHABLE, hold=NOT_HELD) == (
+    assert after([ControllerTrigger.DONE]).tell(ControllerTrigger.UNREACHABLE, hold=NOT_HELD) == (
         ControllerAction.PAUSE,
     )
-    machine = _after([ControllerTrigger.DONE])
+    machine = after([ControllerTrigger.DONE])
     machine.tell(LOOKED, hold=NOT_HELD)
     machine.tell(ControllerTrigger.UNREACHABLE, hold=NOT_HELD)
     assert machine.failures.in_a_row == 0
@@ -226,7 +229,7 @@ def test_only_a_holder_backs_off_from_a_failure() -> None:
 
 def test_a_failed_take_over_backs_off_for_longer_each_time() -> None:
     """The lease goes back before the pause, and the wait is drawn anew each time."""
-    machine = _after([ControllerTrigger.DONE])
+    machine = after([ControllerTrigger.DONE])
     for failures, wait_ms in ((1, 3_000), (2, 6_000), (3, 12_000), (4, 12_000)):
         actions = machine.tell(ControllerTrigger.UNREACHABLE, draw=0.5)
         assert actions == (BackOff(BackoffReason.FAILED, wait_ms, failures), ControllerAction.PAUSE)
@@ -236,7 +239,7 @@ def test_a_failed_take_over_backs_off_for_longer_each_time() -> None:
 
 def test_a_leader_that_resigns_leaves_a_whole_lease_to_others() -> None:
     """Chance plays no part in it, and it is no failure: others may prefer it again at once."""
-    machine = _after((*TAKE_OVER, LOOKED))
+    machine = after((*TAKE_OVER, LOOKED))
     assert machine.tell(ControllerTrigger.RESIGNED, draw=0.9) == (
         ControllerAction.DISCARD,
         BackOff(BackoffReason.RESIGNED, LEASE_MS),
@@ -260,7 +263,7 @@ def test_a_standby_is_fit_to_lead_for_as_long_as_its_last_look_vouches_for_it(
     observed: RoundObserved | None, fit_for_ms: int
 ) -> None:
     """Kafka has to acknowledge, its inputs have to be read, and its loop has to come round."""
-    machine = _after([ControllerTrigger.DONE])
+    machine = after([ControllerTrigger.DONE])
     if observed is not None:
         machine.tell(observed, hold=NOT_HELD)
     assert machine.is_fit(0) is (fit_for_ms >= 0)
@@ -270,7 +273,7 @@ def test_a_standby_is_fit_to_lead_for_as_long_as_its_last_look_vouches_for_it(
 
 def test_a_controller_that_fails_at_taking_over_is_not_fit_until_its_time_is_over() -> None:
     """For longer each time, though it ticks and reads; only a term that it opens makes that forgotten."""
-    machine = _after([ControllerTrigger.DONE])
+    machine = after([ControllerTrigger.DONE])
     now_ms = 0
 
     def fail() -> None:
@@ -294,7 +297,7 @@ def test_a_controller_that_fails_at_taking_over_is_not_fit_until_its_time_is_ove
 
 def test_nothing_is_decided_while_a_commit_has_no_answer() -> None:
     """Only its outcome is asked for, even when ticks are unanswered too, and at most for so long."""
-    machine = _after((*TAKE_OVER, LOOKED))
+    machine = after((*TAKE_OVER, LOOKED))
     machine.tell(ControllerTrigger.UNANSWERED, now_ms=1_000)
     rounds = (
         (2_000, LOOKED),
@@ -313,7 +316,7 @@ def test_nothing_is_decided_while_a_commit_has_no_answer() -> None:
 
 def test_an_answer_begins_the_count_anew() -> None:
     """Two commits that waited ten seconds each are not one that waited for twenty."""
-    machine = _after((*TAKE_OVER, LOOKED, ControllerTrigger.UNANSWERED, LOOKED, ControllerTrigger.COMMITTED, LOOKED))
+    machine = after((*TAKE_OVER, LOOKED, ControllerTrigger.UNANSWERED, LOOKED, ControllerTrigger.COMMITTED, LOOKED))
     assert machine.state.unanswered_since_ms is None
     machine.tell(ControllerTrigger.UNANSWERED, now_ms=2 * UNANSWERED_LIMIT_MS)
     assert machine.state.phase is ControllerPhase.AWAITING_ANSWER
@@ -322,7 +325,7 @@ def test_an_answer_begins_the_count_anew() -> None:
 def test_what_is_not_in_the_table_is_an_error() -> None:
     """A leader that hears that the log was read has a driver that mixes answers up."""
     with pytest.raises(InvariantViolationError, match="'leading' has no transition for 'term unused'"):
-        _after(TAKE_OVER).tell(LogRead(Term(3)))
+        after(TAKE_OVER).tell(LogRead(Term(3)))
 
 
 def test_the_table_asks_before_it_acts() -> None:
@@ -375,6 +378,6 @@ def test_every_step_can_be_shut_down_and_every_step_is_reached() -> None:
 @pytest.mark.parametrize("ending", [ControllerTrigger.SHUT_DOWN, ControllerTrigger.FAILED])
 def test_a_controller_that_ends_only_discards(events: tuple[LeadingEvent, ...], ending: ControllerTrigger) -> None:
     """Its keeper gives the lease back when it is stopped; an error is told apart from what somebody asked for."""
-    machine = _after(events)
+    machine = after(events)
     assert machine.tell(ending, hold=NOT_HELD) == (ControllerAction.DISCARD,)
     assert (machine.last_trigger in REQUESTED) is (ending is ControllerTrigger.SHUT_DOWN)
