@@ -5,7 +5,7 @@ membership record or intent stays before the positions of every decision until i
 letter is the only answer that its sender gets. What other partitions hold, and what stands before it, is decided on.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
@@ -28,6 +28,8 @@ _MOST_LETTERS: Final = 10_000
 _MOST_BYTES: Final = 64_000_000
 """Limit of the letters that wait. Beyond that, further ones are written without the bytes of the input."""
 _DROPS_LOGGED_EVERY: Final = 1_000
+_HEARTBEATS_LOGGED_EVERY: Final = 1_000
+"""Each heartbeat and tick may be refused for the same reason, some hundred in a second."""
 
 _log = structlog.get_logger(__name__)
 
@@ -51,6 +53,7 @@ class DeadLetterWriter:
         self._in_flight = 0
         self._bytes = 0
         self._dropped = 0
+        self._refused: Counter[tuple[str, str, int]] = Counter()
         self._gating: set[Coordinates] = set()
         self._answered: set[Coordinates] = set()
         self._positions: Mapping[str, int] = {}
@@ -70,8 +73,8 @@ class DeadLetterWriter:
             if coordinates in self._gating or coordinates in self._answered:
                 continue
             self._metrics.dead_letters.labels(refusal.reason).inc()
-            _log.info("input refused", reason=refusal.reason, detail=refusal.detail, at=str(coordinates))
             gates = coordinates.topic in DECIDED_TOPICS
+            self._tell(refusal, every=1 if gates else _HEARTBEATS_LOGGED_EVERY)
             if not gates and self.unwritten >= _MOST_LETTERS:
                 self._drop()
                 continue
@@ -144,6 +147,20 @@ class DeadLetterWriter:
             raw_length_bytes=refusal.raw_length_bytes,
         )
         return OutgoingRecord(DEAD_LETTERS, str(coordinates).encode(), encode_dead_letter(letter))
+
+    def _tell(self, refusal: Refusal, every: int) -> None:
+        """Log a refusal, of those with the same reason in one partition every so many."""
+        coordinates = refusal.coordinates
+        kind = refusal.reason, coordinates.topic, coordinates.partition
+        if self._refused[kind] % every == 0:
+            _log.info(
+                "input refused",
+                reason=refusal.reason,
+                detail=refusal.detail,
+                at=str(coordinates),
+                refused=self._refused[kind] + 1,
+            )
+        self._refused[kind] += 1
 
     def _drop(self) -> None:
         self._metrics.dead_letters_dropped.inc()

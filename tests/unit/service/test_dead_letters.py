@@ -2,6 +2,7 @@
 
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from controlplane.codec.outputs import decode_dead_letter
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, INTENTS, MEMBERSHIP, ClusterConfig
@@ -155,3 +156,15 @@ def test_beyond_a_bound_letters_are_written_without_the_bytes_of_the_input(monke
     desk.letters.flush(1_000)
     assert [len(letter.raw) for letter in desk.written()] == [200, 0]
     assert [letter.raw_length_bytes for letter in desk.written()] == [200, 200]
+
+
+def test_of_very_many_refused_heartbeats_few_are_logged_and_every_intent_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic with the wrong setting refuses a hundred a second. An intent's sender looks for its line."""
+    monkeypatch.setattr(dead_letters, "_HEARTBEATS_LOGGED_EVERY", 10)
+    desk = Desk()
+    with capture_logs() as lines:
+        desk.refuse(*range(25))
+        desk.refuse(*range(3), topic=INTENTS)
+    told = [(line["at"], line["refused"]) for line in lines if line["event"] == "input refused"]
+    assert [refused for at, refused in told if at.startswith(HEARTBEATS)] == [1, 11, 21]
+    assert [refused for at, refused in told if at.startswith(INTENTS)] == [1, 2, 3]
