@@ -109,8 +109,8 @@ class LogFollower:
         if barrier.get(place, self.point.next_offset) < self.point.next_offset:
             message = (
                 f"a record was appended to topic {DECISIONS} at offset {barrier[place]}, but decision {self.state.seq} "
-                f"was read before offset {self.point.next_offset}: decisions were lost, or the topic was recreated; "
-                f"{RESTORE_OR_BEGIN_ANEW}"
+                f"was read before offset {self.point.next_offset}: decisions were lost, or the topic was recreated, "
+                f"or the brokers were restored from an older copy; {RESTORE_OR_BEGIN_ANEW}"
             )
             raise LogContinuityError(message)
         self._barrier = barrier

@@ -204,7 +204,8 @@ def require_stands(reader: LogReader, clock: Clock, point: LogPoint, barrier: in
         problem = f"it holds another decision {decision.seq} there"
     message = (
         f"decision {state.seq} of log {state.log_id!r} was read at {DECISIONS}[0]@{point.last_decision_offset}, but "
-        f"is no longer there ({problem}): decisions were lost, or the topic was recreated; {RESTORE_OR_BEGIN_ANEW}"
+        f"is no longer there ({problem}): decisions were lost, or the topic was recreated, or the "
+        f"brokers were restored from an older copy; {RESTORE_OR_BEGIN_ANEW}"
     )
     raise LogContinuityError(message)
 
