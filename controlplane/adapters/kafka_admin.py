@@ -63,8 +63,9 @@ def apply_topics(
     inspector = KafkaTopicInspector(admin)
     described = _describe(inspector, cluster, specs)
     _refuse_broken(cluster, judge(cluster, specs, described))
-    missing = [spec for spec in specs if topic_name(cluster, spec.name) not in described.topics]
-    _refuse_hidden(admin, [topic_name(cluster, spec.name) for spec in missing])
+    absent = _absent(cluster, specs, described)
+    _refuse_hidden(admin, absent)
+    missing = [spec for spec in specs if topic_name(cluster, spec.name) in absent]
     _refuse_few_copies(missing, described.brokers, least_copies)
     created, notes = TopicCreation(admin, cluster, described.brokers, described.broker_settings).create(missing)
     deadline = time.monotonic() + CHANGE_VISIBLE_DEADLINE_S

@@ -38,7 +38,7 @@ from controlplane.ports import (
 from controlplane.service.components import ControllerComponents
 from controlplane.service.controller import Controller
 from controlplane.service.dead_letters import DeadLetterWriter
-from controlplane.service.deafness import InputEnds
+from controlplane.service.deafness import InputEnds, worst_partition_ms
 from controlplane.service.follower import LogFollower
 from controlplane.service.input_reader import InputReader
 from controlplane.service.lease_keeper import LeaseKeeper
@@ -177,7 +177,7 @@ def _lease_notes(
         clock,
         config.controller_id,
         ticker.since_acknowledged_ms,
-        lambda: max(ticker.worst_partition_ms(), ends.worst_partition_ms()),
+        lambda: worst_partition_ms(ticker, ends),
     )
 
 

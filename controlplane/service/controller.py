@@ -31,7 +31,7 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import FencedError, InvariantViolationError, RetryableError
 from controlplane.ports import CommitOutcome, Signal
 from controlplane.service.components import ControllerComponents
-from controlplane.service.deafness import DeafnessWatch, InputEnds
+from controlplane.service.deafness import DeafnessWatch, InputEnds, worst_partition_ms
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.promise_watch import PromiseWatch
 from controlplane.service.takeover import TakeOver, read_log, require_slot_policy
@@ -202,7 +202,7 @@ class Controller:
             is_deaf=bool(deaf),
             has_standby=bool(deaf) and self._has_standby(deaf),
             contender_ahead_ms=self._contender_ahead_ms(now_ms - since_acknowledged_ms),
-            worst_partition_ms=max(self._ticker.worst_partition_ms(), self._input_ends.worst_partition_ms()),
+            worst_partition_ms=worst_partition_ms(self._ticker, self._input_ends),
             contender_worst_partition_ms=None if self._keeper is None else self._keeper.notes.contender_worst_ms(),
         )
 

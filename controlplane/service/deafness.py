@@ -18,6 +18,8 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.positions import position_key
 from controlplane.errors import RetryableError
 from controlplane.ports import Clock, LogReader, Threads
+from controlplane.service.guarded_thread import GuardedThread
+from controlplane.service.ticker import Ticker
 
 _ASK_EVERY_MS: Final = 2_000
 _ANSWER_COUNTS_MS: Final = 6_000
@@ -80,11 +82,9 @@ class InputEnds:
         """Set up the thread."""
         self._open_reader = open_reader
         self._clock = clock
-        self._stop = threads.signal()
         self._ends: dict[TopicPartition, int] = {}
         self._answered_at_ms: dict[TopicPartition, int] = {}
-        self._failure: BaseException | None = None
-        self._thread = threads.thread(self._run, "input-ends")
+        self._thread = GuardedThread(threads, "input-ends", self._run)
 
     def start(self) -> None:
         """Begin to ask; :meth:`worst_partition_ms` counts from here."""
@@ -93,9 +93,7 @@ class InputEnds:
 
     def stop(self) -> None:
         """End the thread."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5)
+        self._thread.stop()
 
     def last(self) -> Mapping[TopicPartition, int]:
         """The last stable offsets in Kafka's last answers; partitions of which it does not answer now are missing.
@@ -103,8 +101,7 @@ class InputEnds:
         Raises:
             BaseException: the exception that ended the thread, if any.
         """
-        if self._failure is not None:
-            raise self._failure
+        self._thread.require_alive()
         now_ms = self._clock.monotonic_ms()
         answered_at_ms = dict(self._answered_at_ms)
         ends = dict(self._ends).items()
@@ -116,18 +113,14 @@ class InputEnds:
         Raises:
             BaseException: the exception that ended the thread, if any.
         """
-        if self._failure is not None:
-            raise self._failure
+        self._thread.require_alive()
         now_ms = self._clock.monotonic_ms()
         return now_ms - min(dict(self._answered_at_ms).values(), default=now_ms)
 
     def _run(self) -> None:
-        try:
-            with closing(self._open_reader()) as reader:
-                while not self._stop.wait(_ASK_EVERY_MS / 1_000):
-                    self._ask(reader)
-        except BaseException as failure:  # noqa: BLE001 - handed to the controller's thread, which raises it
-            self._failure = failure
+        with closing(self._open_reader()) as reader:
+            while not self._thread.stopping.wait(_ASK_EVERY_MS / 1_000):
+                self._ask(reader)
 
     def _ask(self, reader: LogReader) -> None:
         for topic in INPUT_TOPICS:
@@ -139,6 +132,11 @@ class InputEnds:
             now_ms = self._clock.monotonic_ms()
             self._answered_at_ms |= dict.fromkeys(ends, now_ms)
             self._ends |= ends
+
+
+def worst_partition_ms(ticker: Ticker, ends: InputEnds) -> int:
+    """Time for which Kafka has not answered this controller about the input partition of which that is longest."""
+    return max(ticker.worst_partition_ms(), ends.worst_partition_ms())
 
 
 def _named(places: frozenset[TopicPartition]) -> list[str]:

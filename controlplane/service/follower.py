@@ -114,22 +114,24 @@ class LogFollower:
             )
             raise LogContinuityError(message)
         self._barrier = barrier
-        deadline = ReadDeadline(self._clock, "", limit_ms, stall_limit_ms)
+        deadline = ReadDeadline(
+            self._clock, lambda: f"the end of topic {DECISIONS}{self._unread.shortfall}", limit_ms, stall_limit_ms
+        )
         read_offset = self._read_offset
         while not self.poll(50):
             if self._unread.beyond and not barrier:
                 return
-            deadline.what = f"the end of topic {DECISIONS}{self._unread.shortfall}"
             deadline.check(progress=self._read_offset > read_offset)
             read_offset = self._read_offset
         if barrier and known.state.seq:
             self._require_stands(known, barrier[place])
 
-    def _require_stands(self, known: LogPoint, barrier: int) -> None:
+    def _require_stands(self, known: LogPoint, barrier: int | None = None) -> None:
         """Check that the last decision that was read before is still in the log, and not only in this memory.
 
-        A log that has lost its end grows by each barrier. It soon reaches past the offsets that it had, and what was
-        read before seems to lie within it. A decision that was committed then would follow one that is not there.
+        With a barrier by what stands before it, otherwise by what the answering broker knows. A log that has lost its
+        end grows by each barrier. It soon reaches past the offsets that it had, and what was read before seems to lie
+        within it. A decision that was committed then would follow one that is not there.
         """
         with closing(self._open_reader()) as reader:
             require_stands(reader, self._clock, known, barrier)
@@ -145,7 +147,7 @@ class LogFollower:
         """
         self.close()
         self._barrier = NO_BARRIER
-        deadline = ReadDeadline(self._clock, f"decision {seq} in topic {DECISIONS}", limit_ms, stall_limit_ms)
+        deadline = ReadDeadline(self._clock, lambda: f"decision {seq} in topic {DECISIONS}", limit_ms, stall_limit_ms)
         read_offset = self._read_offset
         while True:
             self.poll(50)
@@ -193,8 +195,7 @@ class LogFollower:
         """
         now_ms = self._clock.monotonic_ms()
         if self._confirmed_at_ms is None or now_ms - self._confirmed_at_ms >= _CONFIRM_INTERVAL_MS:
-            with closing(self._open_reader()) as reader:
-                require_stands(reader, self._clock, self.point)
+            self._require_stands(self.point)
             self._confirmed_at_ms = now_ms
             self._stream.met_another_log = False
 

@@ -228,7 +228,7 @@ class InputReader:
         Raises:
             LogUnavailableError: Kafka did not answer in time.
         """
-        deadline = ReadDeadline(self._clock, f"the end of topic {HEARTBEATS}", READ_LIMIT_MS, STALL_LIMIT_MS)
+        deadline = ReadDeadline(self._clock, lambda: f"the end of topic {HEARTBEATS}", READ_LIMIT_MS, STALL_LIMIT_MS)
         left = self._lacks(ends)
         while left:
             self.poll(50)

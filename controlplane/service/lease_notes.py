@@ -56,8 +56,8 @@ class LeaseNotes:
         self._mark: LogMark | None = None
         self._written: LogMark | None = None
         self._marked_at_ms = self._noted_at_ms = clock.monotonic_ms()
-        self._rival_at_ms: int | None = None
-        self._rival_worst_at_ms: int | None = None
+        self._contender_at_ms: int | None = None
+        self._contender_worst_at_ms: int | None = None
 
     def mark(self, mark: LogMark) -> None:
         """Note how far the log is known to reach, with one of the next exchanges and at most once a second."""
@@ -65,11 +65,11 @@ class LeaseNotes:
 
     def contender_acknowledged_at_ms(self) -> int | None:
         """Monotonic time at which Kafka last acknowledged a contender's tick; None if no contender has noted it."""
-        return self._rival_at_ms
+        return self._contender_at_ms
 
     def contender_worst_ms(self) -> int | None:
         """Time since Kafka last answered a contender about its worst partition; None if no contender has noted it."""
-        at_ms = self._rival_worst_at_ms
+        at_ms = self._contender_worst_at_ms
         return None if at_ms is None else self._clock.monotonic_ms() - at_ms
 
     def exchange(self, *, holds_lease: bool) -> None:
@@ -96,5 +96,5 @@ class LeaseNotes:
 
     def _learn(self, now_ms: int, note: ContenderNote) -> None:
         acknowledged_ms, worst_ms = note
-        self._rival_at_ms = None if acknowledged_ms is None else now_ms - acknowledged_ms
-        self._rival_worst_at_ms = None if worst_ms is None else now_ms - worst_ms
+        self._contender_at_ms = None if acknowledged_ms is None else now_ms - acknowledged_ms
+        self._contender_worst_at_ms = None if worst_ms is None else now_ms - worst_ms

@@ -10,6 +10,7 @@ from controlplane.errors import ConfigurationError, RetryableError
 from controlplane.kafka_rules.promises import INTERNAL_TOPICS, Judgement, judge
 from controlplane.kafka_rules.topics_file import TopicSpec
 from controlplane.ports import Threads, TopicInspector
+from controlplane.service.guarded_thread import GuardedThread
 from controlplane.service.metrics import ControllerMetrics
 
 LOOK_EVERY_MS: Final = 30_000
@@ -51,9 +52,7 @@ class PromiseWatch:
         self._names = [*(topic_name(cluster, spec.name) for spec in specs), *INTERNAL_TOPICS]
         self._last = Judgement((), ())
         self._is_known = True
-        self._failure: Exception | None = None
-        self._stop = threads.signal()
-        self._thread = threads.thread(self._run, "promise-watch")
+        self._thread = GuardedThread(threads, "promise-watch", self._run)
 
     def start(self) -> None:
         """Begin to look."""
@@ -61,27 +60,21 @@ class PromiseWatch:
 
     def stop(self) -> None:
         """End the thread."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5)
+        self._thread.stop()
 
     def require_kept(self) -> None:
         """Check what the last looks have found.
 
         Raises:
             ConfigurationError: a promise is broken; the message names topic, setting and promise.
-            Exception: the exception that ended the thread, if any.
+            BaseException: the exception that ended the thread, if any.
         """
-        if self._failure is not None:
-            raise self._failure
+        self._thread.require_alive()
 
     def _run(self) -> None:
-        try:
-            inspector = self._open_inspector()
-            while not self._stop.wait((CONFIRM_AFTER_MS if self._last.broken else LOOK_EVERY_MS) / 1_000):
-                self._look(inspector)
-        except Exception as failure:  # noqa: BLE001 - handed to the controller's thread, which raises it
-            self._failure = failure
+        inspector = self._open_inspector()
+        while not self._thread.stopping.wait((CONFIRM_AFTER_MS if self._last.broken else LOOK_EVERY_MS) / 1_000):
+            self._look(inspector)
 
     def _look(self, inspector: TopicInspector) -> None:
         try:

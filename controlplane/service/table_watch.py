@@ -96,11 +96,14 @@ class TableWatch:
             LogContinuityError: see :func:`fold_into_image`.
         """
         self._barrier = barrier
-        deadline = ReadDeadline(self._clock, "", READ_LIMIT_MS, stall_limit_ms)
+        deadline = ReadDeadline(
+            self._clock,
+            lambda: f"the end of topic {ROUTING_TABLE}{self._unread.shortfall}",
+            READ_LIMIT_MS,
+            stall_limit_ms,
+        )
         while not self._is_at_end:
-            progress = self._read(50)
-            deadline.what = f"the end of topic {ROUTING_TABLE}{self._unread.shortfall}"
-            deadline.check(progress=progress)
+            deadline.check(progress=self._read(50))
         # A topic that is made again later has other offsets.
         self._barrier = NO_BARRIER
 

@@ -10,6 +10,7 @@ from controlplane.core.membership.inputs import Tick
 from controlplane.core.values.identifiers import ControllerId, Epoch, Seq, TopicPartition
 from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Clock, Delivery, EventWriter, OutgoingRecord, Threads
+from controlplane.service.guarded_thread import GuardedThread
 
 _log = structlog.get_logger(__name__)
 
@@ -25,7 +26,6 @@ class Ticker:
         self._clock = clock
         self._controller_id = controller_id
         self._interval_ms = interval_ms
-        self._stop = threads.signal()
         self._acknowledged_at_ms = self._began_at_ms = clock.monotonic_ms()
         self._acknowledged_at_ms_in: dict[TopicPartition, int] = {}
         self._appended_at_ms: dict[TopicPartition, int] = {}
@@ -34,9 +34,8 @@ class Ticker:
         self._partitions = 0
         self._wanted_partitions = 1
         self._read: tuple[Seq, Epoch] = (Seq(0), Epoch(0))
-        self._failure: BaseException | None = None
         self._denied: str | None = None
-        self._thread = threads.thread(self._run, "ticker")
+        self._thread = GuardedThread(threads, "ticker", self._run)
 
     def start(self) -> None:
         """Begin to tick; :meth:`since_acknowledged_ms` and :meth:`worst_partition_ms` count from here."""
@@ -57,9 +56,7 @@ class Ticker:
 
     def stop(self) -> None:
         """End the thread; ticks still queued are dropped."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5)
+        self._thread.stop()
 
     def since_acknowledged_ms(self) -> int:
         """Milliseconds since Kafka last acknowledged a tick, on the monotonic clock.
@@ -67,8 +64,7 @@ class Ticker:
         Raises:
             BaseException: the exception that ended the ticker's thread, if any.
         """
-        if self._failure is not None:
-            raise self._failure
+        self._thread.require_alive()
         return self._clock.monotonic_ms() - self._acknowledged_at_ms
 
     def stood_still_ms(self) -> int:
@@ -103,34 +99,30 @@ class Ticker:
         Raises:
             BaseException: the exception that ended the ticker's thread, if any.
         """
-        if self._failure is not None:
-            raise self._failure
+        self._thread.require_alive()
         times_ms = dict(self._appended_at_ms)
         return times_ms, 0 < self._partitions <= len(times_ms)
 
     def _run(self) -> None:
-        try:
-            while not self._stop.is_set():
-                began_at_ms = self._clock.monotonic_ms()
-                try:
-                    self._tick(range(self._partitions))
-                    if self._partitions < self._wanted_partitions:
-                        counted = self._writer.partition_count(HEARTBEATS)
-                        self._tick(range(self._partitions, counted))
-                        self._partitions = counted
-                except LogUnavailableError as error:
-                    _log.warning("tick not written", error=str(error))
-                self._writer.poll(0)
-                self._refuse_denial()
-                self._rest(began_at_ms)
-        except BaseException as failure:  # noqa: BLE001 - handed to the controller's thread, which raises it
-            self._failure = failure
+        while not self._thread.stopping.is_set():
+            began_at_ms = self._clock.monotonic_ms()
+            try:
+                self._tick(range(self._partitions))
+                if self._partitions < self._wanted_partitions:
+                    counted = self._writer.partition_count(HEARTBEATS)
+                    self._tick(range(self._partitions, counted))
+                    self._partitions = counted
+            except LogUnavailableError as error:
+                _log.warning("tick not written", error=str(error))
+            self._writer.poll(0)
+            self._refuse_denial()
+            self._rest(began_at_ms)
 
     def _rest(self, began_at_ms: int) -> None:
         """Wait for the next round, and note by how much this thread wakes too late."""
         now_ms = self._clock.monotonic_ms()
         wakes_at_ms = self._wakes_at_ms = max(began_at_ms + self._interval_ms, now_ms + 1)
-        self._stop.wait((wakes_at_ms - now_ms) / 1_000)
+        self._thread.stopping.wait((wakes_at_ms - now_ms) / 1_000)
         self._stood_still_ms = max(self._stood_still_ms, self._clock.monotonic_ms() - wakes_at_ms)
         self._wakes_at_ms = None
 

@@ -1,5 +1,6 @@
 """Limits for reading a topic to its end: of the total time, and of the time without progress."""
 
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -38,15 +39,18 @@ class StallWatch:
 
 
 class ReadDeadline:
-    """The limits of one reading to an end: of its total time, and of its time without progress.
+    """The limits of one reading to an end: of its total time, and of its time without progress."""
 
-    Attributes:
-        what: the end that is to be reached, for the error.
-    """
+    def __init__(self, clock: Clock, what: Callable[[], str], limit_ms: int | None, stall_limit_ms: int) -> None:
+        """Begin now.
 
-    def __init__(self, clock: Clock, what: str, limit_ms: int | None, stall_limit_ms: int) -> None:
-        """Begin now; with a ``limit_ms`` of None the total time is not limited."""
-        self.what = what
+        Args:
+            clock: monotonic time.
+            what: says which end is to be reached, and by now perhaps what is missing; asked for the error alone.
+            limit_ms: limit of the total time; None for no limit.
+            stall_limit_ms: limit of the time without progress.
+        """
+        self._what = what
         self._clock = clock
         self._began_at_ms = clock.monotonic_ms()
         self._limit_ms = limit_ms
@@ -63,7 +67,7 @@ class ReadDeadline:
         taken_ms = self._clock.monotonic_ms() - self._began_at_ms
         if stalled or (self._limit_ms is not None and taken_ms >= self._limit_ms):
             last_news = f"the last progress was {self._watch.without_news_ms} ms ago"
-            raise LogUnavailableError(f"{self.what} was not reached in {taken_ms} ms, {last_news}")
+            raise LogUnavailableError(f"{self._what()} was not reached in {taken_ms} ms, {last_news}")
         if not self._has_told and self._watch.without_news_ms >= _TELL_AFTER_MS:
             self._has_told = True
-            _log.warning("waiting for Kafka", awaited=self.what, without_news_ms=self._watch.without_news_ms)
+            _log.warning("waiting for Kafka", awaited=self._what(), without_news_ms=self._watch.without_news_ms)

@@ -62,16 +62,19 @@ def drain(
     if not unread.places:
         return  # assigned and never polled, a Kafka client takes a second until it fetches what is assigned next
     reader.assign(begin)
-    deadline = ReadDeadline(limits.clock, "", limits.total_ms, limits.stall_ms)
+    deadline = ReadDeadline(limits.clock, lambda: _awaited(unread), limits.total_ms, limits.stall_ms)
     while unread.places:
         batch = reader.poll(max_records, _POLL_MS)
         if batch.records:
             yield batch.records
         has_news = unread.take(batch)
         if unread.places:
-            places = ", ".join(f"{place.topic}[{place.partition}]" for place in sorted(unread.places))
-            deadline.what = f"the end of {places}{unread.shortfall}"
             deadline.check(progress=has_news)
+
+
+def _awaited(unread: Unread) -> str:
+    places = ", ".join(f"{place.topic}[{place.partition}]" for place in sorted(unread.places))
+    return f"the end of {places}{unread.shortfall}"
 
 
 def present_ends(reader: LogReader, begin: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -5,13 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from examples.kv.client import Acknowledged
-from tests.chaos.__main__ import SNAPSHOTS, lines_of
-from tests.chaos.faults import FaultKind, Injector
-from tests.chaos.parts import ChaosParts
-from tests.chaos.run import run
-from tests.helpers.real_cluster import RealCluster
-from tests.kills.cluster import KvCluster
+from tests.chaos.__main__ import Brokers, lines_of, unleash
+from tests.chaos.faults import FaultKind
 
 KINDS = [
     FaultKind.LEADER_AND_NODE_KILLED,
@@ -29,21 +24,10 @@ KINDS = [
 @pytest.mark.end_to_end
 @pytest.mark.alone
 @pytest.mark.timeout(600)
-def test_no_fault_breaks_a_promise(cluster_name: str, tmp_path: Path) -> None:
+def test_no_fault_breaks_a_promise(tmp_path: Path) -> None:
     """The zombie, partitions, a lease store without memory, a frozen broker, no room for snapshots: all stays whole."""
-    history: list[Acknowledged] = []
-    with ChaosParts(tmp_path, ["c1", "c2", "c3", "n1", "n2", "n3"]) as parts:
-        real = RealCluster(
-            cluster_name,
-            parts.bootstrap_servers,
-            parts.valkey.redis_url,
-            tmp_path,
-            parts.addresses_of,
-            SNAPSHOTS,
-        )
-        with KvCluster(real, controllers=3, nodes=3, rate_per_s=50, history=history) as cluster:
-            report = run(Injector(parts, cluster, random.Random(1)), cluster, history, KINDS, lambda _: None)
-    told = "\n".join(lines_of(report))
+    report, commands = unleash(tmp_path, Brokers(), KINDS, random.Random(1), nodes=3, rate_per_s=50)
+    told = "\n".join([*lines_of(report), *commands])
     assert not report.broken, told
     assert report.history.linearizable, told
     assert report.history.writes > 100

@@ -5,14 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from examples.kv.client import Acknowledged
-from tests.chaos.__main__ import SNAPSHOTS, lines_of
-from tests.chaos.broker_faults import BROKER_WEIGHTS, WRONG_CLOCKS, BrokerFaultKind, BrokerInjector
-from tests.chaos.broker_parts import BrokerParts
-from tests.chaos.run import run
-from tests.helpers.real_cluster import RealCluster
+from tests.chaos.__main__ import Brokers, lines_of, unleash
+from tests.chaos.broker_faults import BROKER_WEIGHTS, WRONG_CLOCKS, BrokerFaultKind
 from tests.helpers.shifted_clock import why_no_shifted_clocks
-from tests.kills.cluster import KvCluster
 
 pytestmark = [pytest.mark.clusters, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -26,24 +21,12 @@ KINDS = [
 ]
 
 
-def test_no_fault_of_brokers_breaks_a_promise(cluster_name: str, tmp_path: Path) -> None:
+def test_no_fault_of_brokers_breaks_a_promise(tmp_path: Path) -> None:
     """A death, a former leader, too few copies, clocks apart, a full disk, a lease store that forgot: all is whole."""
     reason = why_no_shifted_clocks()
     kinds = [kind for kind in KINDS if reason is None or kind not in WRONG_CLOCKS]
-    history: list[Acknowledged] = []
-    with BrokerParts(tmp_path, ["c1", "c2", "c3", "n1", "n2", "n3"], 3) as parts:
-        real = RealCluster(
-            cluster_name,
-            parts.bootstrap_servers,
-            parts.valkey.redis_url,
-            tmp_path,
-            parts.addresses_of,
-            SNAPSHOTS,
-        )
-        with KvCluster(real, controllers=3, nodes=3, rate_per_s=50, history=history) as cluster:
-            injector = BrokerInjector(parts, cluster, random.Random(1))
-            report = run(injector, cluster, history, kinds, lambda _: None)
-    told = "\n".join(lines_of(report))
+    report, commands = unleash(tmp_path, Brokers(3), kinds, random.Random(1), nodes=3, rate_per_s=50)
+    told = "\n".join([*lines_of(report), *commands])
     assert not report.broken, told
     assert report.history.linearizable, told
     assert report.history.writes > 100

@@ -1,6 +1,6 @@
 """A run whose events are written down instead of chosen: for cases that have a name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,6 +17,7 @@ from tests.simulation.run import Run
 from tests.simulation.scheduler import Process
 from tests.simulation.setting import CLIENTS, CONTROLLERS, NODES, Setting
 
+SAME_LEADER: Final = "a leader that does what others could do is not replaced"
 USUAL: Final = Setting(ClusterPolicy(slot_count=64, silence_limit_ms=2_000, join_linger_ms=100))
 
 
@@ -90,6 +91,14 @@ class Script(Run):
     def pause(self, name: str, milliseconds: int) -> None:
         """Pause a process."""
         self.world.machines[name].process.paused_until_ms = self.world.scheduler.now_ms + milliseconds
+
+    def require_same_leader(self, terms: Sequence[tuple[Term, ControllerId]], answered_within_ms: int) -> None:
+        """An operator is answered soon again, all is well, and no term was opened since there were these."""
+        self.ask("after", "exclude_node", node="n3")
+        self.go_on_until(lambda: self.answered("after"), answered_within_ms)
+        self.go_on_until(self.is_well, 8_000)
+        self.verdicts.judge(SAME_LEADER, self.terms == list(terms), f"{self.terms[len(terms) :]} after {terms}")
+        self.judge_end()
 
     def spread_heartbeats(self) -> None:
         """Pause each node beyond its next heartbeat, so that the heartbeats are spread over their interval."""

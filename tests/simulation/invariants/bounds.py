@@ -133,16 +133,8 @@ class BoundsWatch:
                 waiting = _Waiting(since, with_all_ms=former.with_all_ms, with_any_ms=former.with_any_ms)
                 self._dead[name] = waiting
             waiting.count(fit)
-            for invariant, waited_ms, most_ms in (
-                (FENCED_IN_TIME, waiting.with_leader_ms, bound_ms),
-                (FENCED_AFTER_FAILOVER, waiting.with_all_ms, bound_ms + FAILOVER_MS),
-                (FENCED_BY_ANY, waiting.with_any_ms, bound_ms + REPLACEMENT_MS),
-            ):
-                self.verdicts.judge(
-                    invariant,
-                    waited_ms <= most_ms,
-                    f"{name} is dead and {node.status.value} after {waited_ms} ms, {most_ms} at most; {fit}",
-                )
+            by = FENCED_IN_TIME, FENCED_AFTER_FAILOVER, FENCED_BY_ANY
+            self._judge(by, waiting, bound_ms, f"{name} is dead and {node.status.value}")
 
     def _judge_intents(self, fit: _Fit) -> None:
         if not self.world.has_leader(DEAD_LETTERS, 0):
@@ -155,16 +147,17 @@ class BoundsWatch:
         for intent_id in sorted(open_intents):
             waiting = self._asked.setdefault(intent_id, _Waiting())
             waiting.count(fit)
-            for invariant, waited_ms, most_ms in (
-                (ANSWERED_IN_TIME, waiting.with_leader_ms, _ANSWER_MS),
-                (ANSWERED_AFTER_FAILOVER, waiting.with_all_ms, _ANSWER_MS + FAILOVER_MS),
-                (ANSWERED_BY_ANY, waiting.with_any_ms, _ANSWER_MS + REPLACEMENT_MS),
-            ):
-                self.verdicts.judge(
-                    invariant,
-                    waited_ms <= most_ms,
-                    f"{intent_id} has no answer after {waited_ms} ms, {most_ms} at most; {fit}",
-                )
+            by = ANSWERED_IN_TIME, ANSWERED_AFTER_FAILOVER, ANSWERED_BY_ANY
+            self._judge(by, waiting, _ANSWER_MS, f"{intent_id} has no answer")
+
+    def _judge(self, invariants: tuple[str, str, str], waiting: _Waiting, bound_ms: int, what: str) -> None:
+        """Judge what has waited, with a fit leader, with all fit and with any: each may take its own time more."""
+        waited_ms = waiting.with_leader_ms, waiting.with_all_ms, waiting.with_any_ms
+        most_ms = bound_ms, bound_ms + FAILOVER_MS, bound_ms + REPLACEMENT_MS
+        for invariant, waited, most in zip(invariants, waited_ms, most_ms, strict=True):
+            self.verdicts.judge(
+                invariant, waited <= most, f"{what} after {waited} ms, {most} at most; leader {waiting.leader!r}"
+            )
 
     def last_beat(self, name: NodeId) -> tuple[int, int]:
         """Partition and offset of the last record with the key of a node; (0, -1) if there is none."""

@@ -9,7 +9,6 @@ from controlplane.core.values.partitioning import partition_of
 from controlplane.testing.memory_partition import LeadingBroker
 from tests.simulation.script import USUAL, Script, begun
 
-SAME_LEADER: Final = "a leader that reads what others could read is not replaced"
 _HANGING: Final = "somebody"
 
 
@@ -57,11 +56,7 @@ def outlast(let_go: Callable[[Script], Callable[[], None]], lasting_ms: int) -> 
     mend = let_go(script)
     script.go_on(lasting_ms)
     mend()
-    script.ask("after", "exclude_node", node="n3")
-    script.go_on_until(lambda: script.answered("after"), 3_000)
-    script.go_on_until(script.is_well, 8_000)
-    script.verdicts.judge(SAME_LEADER, script.terms == terms, f"{script.terms[len(terms) :]} after {terms}")
-    script.judge_end()
+    script.require_same_leader(terms, answered_within_ms=3_000)
 
 
 def a_transaction_hangs_in_heartbeats() -> None:

@@ -12,7 +12,6 @@ from controlplane.service.input_reader import InputReader
 from tests.simulation.network import ALL_THAT_A_CONTROLLER_FOLLOWS
 from tests.simulation.script import Script, begun
 
-SAME_LEADER: Final = "an outage of Kafka for everybody changes no leader"
 PATIENCE_MS: Final = 5_000
 """How long real readers repeat a query."""
 
@@ -95,11 +94,7 @@ def outlast(let_go: Callable[[Script], None], away_ms: int) -> None:
     let_go(script)
     script.go_on(away_ms)
     script.world.broker.available = True
-    script.ask("after", "exclude_node", node="n3")
-    script.go_on_until(lambda: script.answered("after"), 2_000)
-    script.go_on_until(script.is_well, 8_000)
-    script.verdicts.judge(SAME_LEADER, script.terms == terms, f"{script.terms[len(terms) :]} after {terms}")
-    script.judge_end()
+    script.require_same_leader(terms, answered_within_ms=2_000)
 
 
 def kafka_goes_while_a_leader_asks_for_partitions() -> None:

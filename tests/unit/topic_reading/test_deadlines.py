@@ -27,7 +27,7 @@ def test_only_what_brings_nothing_for_long_is_stalled() -> None:
 def test_steady_progress_may_not_last_for_ever() -> None:
     """A contender that reads for minutes stands in the way of one that is faster."""
     clock = VirtualClock()
-    deadline = ReadDeadline(clock, "the end", limit_ms=1_000, stall_limit_ms=100)
+    deadline = ReadDeadline(clock, lambda: "the end", limit_ms=1_000, stall_limit_ms=100)
     for _ in range(19):
         clock.advance(50)
         deadline.check(progress=True)
@@ -39,7 +39,7 @@ def test_steady_progress_may_not_last_for_ever() -> None:
 def test_standing_still_ends_sooner() -> None:
     """Whoever is told can see since when."""
     clock = VirtualClock()
-    deadline = ReadDeadline(clock, "the end", limit_ms=1_000, stall_limit_ms=100)
+    deadline = ReadDeadline(clock, lambda: "the end", limit_ms=1_000, stall_limit_ms=100)
     clock.advance(30)
     deadline.check(progress=True)
     clock.advance(100)
@@ -50,7 +50,7 @@ def test_standing_still_ends_sooner() -> None:
 def test_a_long_wait_is_told_once() -> None:
     """Where standing still is allowed for longer, an operator has to learn what is waited for."""
     clock = VirtualClock()
-    deadline = ReadDeadline(clock, "the end", limit_ms=None, stall_limit_ms=15_000)
+    deadline = ReadDeadline(clock, lambda: "the end", limit_ms=None, stall_limit_ms=15_000)
     with capture_logs() as told:
         for _ in range(14):
             clock.advance(1_000)
