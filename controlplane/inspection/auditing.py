@@ -122,7 +122,7 @@ class InputTape:
         if place not in self._next or self._ahead[place]:
             return False
         end = self._ends.get(place)
-        last = min(upto, self._present[place]) if upto <= self._short.get(place, -1) else upto
+        last = min(upto, self._present.get(place, 0)) if upto <= self._short.get(place, -1) else upto
         return max(self._next[place], 0 if end is None else end.offset) < last
 
     def _end_before(self, wanted: Mapping[TopicPartition, int], missing: Iterable[TopicPartition]) -> bool:

@@ -90,6 +90,14 @@ def _forged(world: World, changed: Decision) -> list[Decision]:
     return resealed([changed if each.seq == changed.seq else each for each in world.decisions])
 
 
+def test_a_position_below_zero_is_named() -> None:
+    """A flipped bit makes one of a position 0. Nothing was read of that partition by then, and no end was asked for."""
+    first = BUSY.decisions[0]
+    damaged = replace(first, positions={**first.positions, "intents[0]": -1})
+    found = _found(RecordedLog(BUSY, _forged(BUSY, damaged)))
+    assert first.seq in {each.seq for each in found}
+
+
 class Lagging(RecordedReader):
     """A reader that asks a broker which ends every partition in its middle, until it was asked often enough."""
 
