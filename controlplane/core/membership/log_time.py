@@ -9,6 +9,7 @@ node silent: without ticks no log time passes, and a late tick counts 200 ms at 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final, NamedTuple, TypeVar
 
 from controlplane.config import MAX_TICK_GAP_MS
@@ -111,17 +112,14 @@ class PartitionView:
         if self.named_seq <= seq and self.named_epoch <= table_epoch:
             return self
         ticks = tuple(tick for tick in self.ticks if tick.seq <= seq and tick.table_epoch <= table_epoch)
-        view = replace(
-            self,
-            ticks=ticks,
-            named_seq=max((tick.seq for tick in ticks), default=_NO_SEQ),
-            named_epoch=max((tick.table_epoch for tick in ticks), default=_NO_EPOCH),
-        )
+        offsets = [tick.offset for tick in ticks]
+        named_seqs = list(accumulate((tick.seq for tick in ticks), max, initial=_NO_SEQ))
         heard = {
-            member: each._replace(seq=view.seq_before(each.offset)) if each.seq > seq else each
+            member: each._replace(seq=named_seqs[bisect_left(offsets, each.offset)]) if each.seq > seq else each
             for member, each in self.heard.items()
         }
-        return replace(view, heard=heard)
+        named_epoch = max((tick.table_epoch for tick in ticks), default=_NO_EPOCH)
+        return replace(self, ticks=ticks, heard=heard, named_seq=named_seqs[-1], named_epoch=named_epoch)
 
     def since_seq_ms(self, seq: Seq) -> int:
         """The log time since the first tick that names this decision or a later one; 0 before there is one.

@@ -4,10 +4,11 @@ import pytest
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.policy import SEVERAL_BROKERS_LEVEL, ClusterPolicy
-from controlplane.core.deciding.decide import is_written
+from controlplane.core.deciding.decide import Opening, decide, follow_up, is_written, open_term
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.membership.events import FencingCause, NodeFenced
 from controlplane.core.membership.inputs import Tick
-from controlplane.core.values.identifiers import Epoch, Seq
+from controlplane.core.values.identifiers import Epoch, Seq, Term
 from tests.helpers.world import World
 
 NODES = ("n3", "n1", "n2")
@@ -225,3 +226,22 @@ def test_a_tick_that_names_a_table_of_the_future_ends_no_longer_limit() -> None:
     world.ask("change_policy", silence_limit_ms="1000")
     world.run(500, NODES[:2])
     assert world.state.cluster.silence_limit_ms == LIMIT_MS
+
+
+def test_a_leader_that_was_deposed_dates_its_next_term_as_a_standby_does() -> None:
+    """Until it has read its successors' decisions, those controllers' ticks name some of which it knows nothing."""
+    world = world_with_clocks({})
+    deposed = world.state
+    for successors_term in (2, 3):
+        world.open_term(Term(successors_term))
+        world.run(1_000, NODES)
+    read = observe(Observations(positions=world.observed_from), world.inputs)
+    result = decide(deposed, read)
+    openings = []
+    for observations in (read, result.observations):
+        followed, _ = follow_up(world.state, observations)
+        opening = Opening(observed_from=world.observed_from)
+        openings.append(open_term(world.state, followed, Term(4), "c1", "test", opening).decision)
+    standbys, deposeds = openings
+    assert deposeds == standbys
+    assert deposeds.decided_at_ms - world.state.decided_at_ms == 1_000

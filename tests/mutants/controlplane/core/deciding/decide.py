@@ -7,8 +7,14 @@ from tests.mutants.mutant import Bug
 BUGS: Final = (
     Bug(
         "a tick that names a decision of the future is believed",
-        "_without_forged_ticks(state, since_last_decision(state, _without_old_news(state, observations)))",
-        "since_last_decision(state, _without_old_news(state, observations))",
+        "believed = _without_forged_ticks(state, observations)",
+        "believed = observations",
+        tests=("unit/core/membership/test_brokers_clocks.py",),
+    ),
+    Bug(
+        "a deposed leader forgets the ticks of its successors",
+        "believed = _without_forged_ticks(state, observations)",
+        "believed = observations = _without_forged_ticks(state, observations)",
         tests=("unit/core/membership/test_brokers_clocks.py",),
     ),
 )
