@@ -18,7 +18,8 @@ import structlog
 
 from controlplane.core.values.identifiers import ControllerId, NodeId
 from examples.kv.client import Acknowledged
-from tests.chaos.broker_faults import BROKER_WEIGHTS, WRONG_CLOCKS, BrokerFaultKind, BrokerInjector
+from tests.chaos.broker_fault_kinds import WRONG_CLOCKS, BrokerFaultKind, weights_with
+from tests.chaos.broker_faults import BrokerInjector
 from tests.chaos.broker_parts import BrokerParts
 from tests.chaos.faults import LEADER_DEATHS, WEIGHTS, FaultKind, Injector
 from tests.chaos.parts import ChaosParts, Parts
@@ -119,7 +120,7 @@ def unleash(
 
 def _kinds(kafka: Brokers, minutes: float, chance: random.Random) -> Iterator[Enum]:
     """Kinds by chance; the minutes begin when the cluster runs and the first one is asked for."""
-    weights = WEIGHTS if kafka.number == 1 else BROKER_WEIGHTS
+    weights = WEIGHTS if kafka.number == 1 else weights_with(kafka.number)
     reason = why_no_shifted_clocks()
     if kafka.number > 1 and reason is not None:
         _tell(f"WITHOUT {', '.join(sorted(kind.value for kind in WRONG_CLOCKS))}: {reason}")

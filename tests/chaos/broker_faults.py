@@ -23,9 +23,10 @@ from controlplane.config import (
 from controlplane.core.slots.sofa.java_collections import java_hash
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.inspection.readers import DecisionFollower
+from tests.chaos.broker_fault_kinds import BrokerFaultKind
 from tests.chaos.broker_parts import BrokerParts
 from tests.chaos.effects import Effect, dead, frozen, last_heartbeats, silent
-from tests.chaos.faults import FaultKind, Injector, Victims
+from tests.chaos.faults import Injector, Victims
 from tests.chaos.proxy import LinkMode
 from tests.helpers.end_markers import hidden_records
 from tests.helpers.partition_leaders import PartitionLeaders
@@ -45,42 +46,6 @@ _DATED_S: Final = 10.0
 _TRANSACTIONS: Final = "__transaction_state"
 _TOPICS: Final = (DEAD_LETTERS, DECISIONS, ROUTING_TABLE, HEARTBEATS, MEMBERSHIP, INTENTS, SNAPSHOTS, LOAD_REPORTS)
 """In the order in which they are left with too few copies."""
-
-
-class BrokerFaultKind(Enum):
-    """A way to go wrong that takes several brokers."""
-
-    DECISIONS_KILLED = "broker of the decisions killed after a commit"
-    DECISIONS_PAUSED = "broker of the decisions paused after a commit"
-    DECISIONS_ISOLATED = "broker of the decisions isolated after a commit"
-    DECISIONS_AND_LEADER_KILLED = "broker of the decisions and leader killed after a commit"
-    DECISIONS_PAUSED_LEADER_KILLED = "broker of the decisions paused, leader killed after a commit"
-    DECISIONS_ISOLATED_LEADER_KILLED = "broker of the decisions isolated, leader killed after a commit"
-    DEPOSED_ASKED_FIRST = "deposed broker asked first by the next leader"
-    COORDINATOR_KILLED = "coordinator killed between a transaction's end and its markers"
-    TOO_FEW_COPIES = "a topic's in-sync copies below the least"
-    BROKER_SILENT = "packets to one broker lost"
-    CLOCK_AHEAD = "a broker's clock an hour ahead"
-    CLOCK_BEHIND = "a broker's clock an hour behind"
-    CLOCKS_APART = "clocks an hour apart while partitions move"
-    PARTITIONS_MOVED = "partitions reassigned and led by others"
-    BROKERS_RESTARTED = "brokers restarted one after the other"
-    DISK_FULL = "a broker's disk full"
-    LEADER_WITHOUT_ONE_BROKER = "leader cut off from one broker"
-    LEASE_STORE_OLDER = "lease store failed over to a copy without the last writes"
-
-
-BROKER_WEIGHTS: Final[Mapping[Enum, int]] = {
-    **dict.fromkeys(BrokerFaultKind, 4),
-    **dict.fromkeys(FaultKind, 1),
-    FaultKind.LEADER_AND_NODE_KILLED: 4,
-}
-"""How often each comes on several brokers."""
-
-WRONG_CLOCKS: Final = frozenset(
-    {BrokerFaultKind.CLOCK_AHEAD, BrokerFaultKind.CLOCK_BEHIND, BrokerFaultKind.CLOCKS_APART}
-)
-"""Append times say nothing of how long these took."""
 
 
 class BrokerInjector(Injector):
@@ -287,6 +252,17 @@ class BrokerInjector(Injector):
             time.sleep(0.1)
         return dead(server)
 
+    def _kill_load_follower(self, _: Victims) -> None:
+        """Reports wait for its copy until Kafka gives it up; nothing else may wait."""
+        broker, topic = self._any_broker(), self._name(LOAD_REPORTS)
+        self._leaders.leave_only_followers(broker, topic)
+        held = self._leaders.copies_on(broker)
+        led = sum(self._leaders.leader(name, partition) == broker for name, partition in held)
+        others = {name for name, _ in held} - {topic}
+        said = f"it held {len(held)} copies, of {len(others)} other topics, and led {led}"
+        self._looks.append(lambda: Effect(bool(held) and not others and not led, said))
+        self._kill_broker(broker)
+
     # -- all brokers --------------------------------------------------------------------------------------------------
 
     def _restart_brokers(self, _: Victims) -> None:
@@ -387,4 +363,5 @@ class BrokerInjector(Injector):
         BrokerFaultKind.DISK_FULL: _fill_disk,
         BrokerFaultKind.LEADER_WITHOUT_ONE_BROKER: _cut_leader_from_one_broker,
         BrokerFaultKind.LEASE_STORE_OLDER: _set_lease_store_back,
+        BrokerFaultKind.LOAD_FOLLOWER_KILLED: _kill_load_follower,
     }

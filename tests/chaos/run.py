@@ -17,7 +17,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.membership.events import FencingCause, NodeFenced
 from controlplane.inspection.readers import DecisionFollower, LoggedDecision, read_last_heartbeats
 from examples.kv.client import Acknowledged
-from tests.chaos.broker_faults import WRONG_CLOCKS
+from tests.chaos.broker_fault_kinds import WRONG_CLOCKS
 from tests.chaos.faults import LEADER_DEATHS, FaultKind, Injector, Victims
 from tests.chaos.fencings import judge_fencings
 from tests.chaos.history import Verdict, judge

@@ -97,6 +97,31 @@ class PartitionLeaders:
 
         self._wait_until(settled, lambda: str(self.partition(topic, partition).__dict__), deadline_s)
 
+    def copies_on(self, broker: int) -> list[tuple[str, int]]:
+        """Topic and partition of every copy that a broker holds, Kafka's own topics included."""
+        return [
+            (name, number)
+            for name, topic in self._metadata().topics.items()
+            for number, found in topic.partitions.items()
+            if broker in found.replicas
+        ]
+
+    def leave_only_followers(self, broker: int, topic: str) -> None:
+        """Let a broker follow in every partition of a topic, and hold nothing else: other brokers take the rest."""
+        for number in range(self.partitions(topic)):
+            copies = [int(each) for each in self.partition(topic, number).replicas if each != broker]
+            self.reassign(topic, [*copies[:2], broker], number)
+            self.move_leader(topic, copies[0], number)
+        for name, number in self.copies_on(broker):
+            if name != topic:
+                self._take_from(broker, name, number)
+
+    def _take_from(self, broker: int, topic: str, partition: int) -> None:
+        """Let a broker that has no copy of a partition take the place of one that has."""
+        copies = [int(each) for each in self.partition(topic, partition).replicas]
+        other = next(each for each in sorted(self._metadata().brokers) if each not in copies)
+        self.reassign(topic, [other if each == broker else each for each in copies], partition)
+
     def set_least_copies(self, topic: str, copies: int) -> None:
         """Let a topic ask for this many copies in sync before it acknowledges a write."""
         change = ConfigEntry("min.insync.replicas", str(copies), incremental_operation=AlterConfigOpType.SET)

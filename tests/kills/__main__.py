@@ -1,6 +1,7 @@
 """``python -m tests.kills --repetitions 20``: a cluster on parts of its own, deaths, promises, recovery times.
 
-With ``--brokers 3 --controllers-apart`` brokers die, alone and with the controllers' leader, and are restarted.
+With ``--brokers 3 --controllers-apart`` brokers die, alone and with the controllers' leader, and are restarted. With
+``--slots 131072`` one of five nodes that hold so many slots dies.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from tests.helpers.real_cluster import RealCluster
 from tests.kills.broker_deaths import Bounds, kill_brokers, quoted, quoted_restart, restart_brokers
 from tests.kills.cluster import KvCluster
 from tests.kills.killing import repeat, summary
+from tests.kills.many_slots import kill_one_of_five, options_for
 
 
 def main() -> int:
@@ -28,6 +30,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=5)
     parser.add_argument("--brokers", type=int, choices=(1, 3, 4), default=1, help="more than one: kill brokers")
     parser.add_argument("--controllers-apart", action="store_true", help="Kafka's controllers are no brokers")
+    parser.add_argument("--slots", type=int, help="kill one of five nodes that hold so many slots, once, and no other")
     parser.add_argument("--rate", type=float, default=100.0, help="requests a second")
     parser.add_argument("--folder", type=Path, help="data and logs, kept; a temporary one otherwise")
     options = parser.parse_args()
@@ -35,6 +38,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kills-") as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
+        if options.slots is not None:
+            return kill_one_with_slots(folder, options.slots)
         size = Size(options.repetitions, options.nodes, options.rate)
         if options.brokers == 1:
             return kill_processes(folder, size)
@@ -61,6 +66,17 @@ def kill_processes(folder: Path, size: Size) -> int:
                 done.append(repetition)
             _tell(summary(done))
     return 0
+
+
+def kill_one_with_slots(folder: Path, slots: int) -> int:
+    """A node that holds very many slots, on one broker."""
+    with EmbeddedServices(folder / "parts") as parts:
+        options = options_for(slots)
+        with RealCluster("kills", parts.bootstrap_servers, parts.redis_url, folder, controller_options=options) as real:
+            death = kill_one_of_five(real, slots)
+    costs_more = (death.fenced, death.ended) != (["n2"], [])
+    _tell(f"{'BROKEN ' if costs_more else ''}{death}")
+    return int(costs_more)
 
 
 def kill_brokers_of(folder: Path, size: Size, brokers: int, *, controllers_apart: bool) -> int:
