@@ -38,8 +38,8 @@ from controlplane.ports import (
 from controlplane.service.components import ControllerComponents
 from controlplane.service.controller import Controller
 from controlplane.service.dead_letters import DeadLetterWriter
-from controlplane.service.deafness import InputEnds, worst_partition_ms
 from controlplane.service.follower import LogFollower
+from controlplane.service.input_ends import InputEnds, worst_partition_ms
 from controlplane.service.input_reader import InputReader
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_notes import LeaseNotes

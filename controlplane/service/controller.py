@@ -31,7 +31,8 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import FencedError, InvariantViolationError, RetryableError
 from controlplane.ports import CommitOutcome, Signal
 from controlplane.service.components import ControllerComponents
-from controlplane.service.deafness import DeafnessWatch, InputEnds, worst_partition_ms
+from controlplane.service.deafness import DeafnessWatch
+from controlplane.service.input_ends import InputEnds, worst_partition_ms
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.promise_watch import PromiseWatch
 from controlplane.service.takeover import TakeOver, read_log, require_slot_policy

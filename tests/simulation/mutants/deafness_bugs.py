@@ -20,7 +20,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "takes what stands behind a hanging transaction for unread",
-        "controlplane.service.deafness:InputEnds._ask",
+        "controlplane.service.input_ends:InputEnds._ask",
         "ends = reader.end_offsets(topic, only_answering=True)",
         "partitions = enumerate(reader._inner._partitions(topic))\n"
         "            ends = {TopicPartition(topic, number): each.end_offset for number, each in partitions}",

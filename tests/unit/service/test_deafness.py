@@ -1,16 +1,12 @@
 """A partition that is not read on although records stand there is noticed after its time, and not before."""
 
-from collections.abc import Callable
-from typing import Any
-
 from structlog.testing import capture_logs
 
-from controlplane.config import HEARTBEATS, INTENTS, ClusterConfig
+from controlplane.config import HEARTBEATS, INTENTS
 from controlplane.core.election.leading import DEAF_AFTER_MS
-from controlplane.core.log.inputs import INPUT_TOPICS
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.service.deafness import DeafnessWatch, InputEnds
-from controlplane.testing import MemoryBroker, MemoryLogReader, VirtualClock
+from controlplane.service.deafness import DeafnessWatch
+from controlplane.testing import VirtualClock
 
 FIRST, SECOND, ASKED = TopicPartition(HEARTBEATS, 0), TopicPartition(HEARTBEATS, 1), TopicPartition(INTENTS, 0)
 
@@ -74,77 +70,3 @@ def test_time_in_which_kafka_does_not_answer_of_a_partition_does_not_count() -> 
     assert watch.look({FIRST: 5}, {FIRST: 6}) == set()
     clock.advance(DEAF_AFTER_MS)
     assert watch.look({FIRST: 5}, {FIRST: 6}) == {FIRST}
-
-
-class Asking:
-    """Input topics of one partition each, and their ends as a controller asks for them."""
-
-    def __init__(self) -> None:
-        """The thread has begun, and nothing was asked yet."""
-        self.clock = VirtualClock()
-        self.cluster = ClusterConfig("test")
-        self.broker = MemoryBroker(self.clock)
-        for topic in INPUT_TOPICS:
-            self.broker.create_topic(self.cluster.topic(topic))
-        self._turns: list[Callable[[], None]] = []
-        threads: Any = self
-        self.ends = InputEnds(lambda: MemoryLogReader(self.cluster, self.broker), self.clock, threads)
-        self.ends.start()
-
-    def signal(self) -> "Asking":
-        """The only one."""
-        return self
-
-    def thread(self, run: Callable[[], None], _: str) -> "Asking":
-        """The only one."""
-        self.start = run
-        return self
-
-    def wait(self, timeout_s: float) -> bool:
-        """Let this time pass, unless the thread has to end."""
-        if not self._turns:
-            return True
-        self.clock.advance(round(timeout_s * 1_000))
-        self._turns.pop(0)()
-        return False
-
-    def run(self, *turns: Callable[[], None]) -> None:
-        """Ask once after each of these."""
-        self._turns = list(turns)
-        self.start()
-
-
-def test_every_input_is_asked_for_and_answers_count_for_a_while() -> None:
-    """An end that Kafka told before it went away says nothing of what can be read now."""
-    asking = Asking()
-    asking.run(lambda: None)
-    assert asking.ends.last() == {TopicPartition(topic, 0): 0 for topic in INPUT_TOPICS}
-    asking.run(lambda: asking.broker.lose_leader(asking.cluster.topic(INTENTS), 0))
-    assert ASKED in asking.ends.last()
-    asking.run(lambda: None, lambda: None)
-    assert set(asking.ends.last()) == {TopicPartition(topic, 0) for topic in INPUT_TOPICS} - {ASKED}
-    asking.broker.available = False
-    asking.run(lambda: None, lambda: None, lambda: None)
-    assert asking.ends.last() == {}
-
-
-def test_what_stands_behind_a_transaction_that_hangs_is_not_to_be_read() -> None:
-    """Its records are acknowledged; but no controller reads them before the transaction has ended."""
-    asking = Asking()
-    name = asking.cluster.topic(HEARTBEATS)
-    epoch = asking.broker.init_transactions("somebody", 60_000)
-    asking.broker.append_in_transaction("somebody", epoch, [(name, 0, b"x", b"y")])
-    asking.run(lambda: None)
-    assert asking.ends.last()[FIRST] == 0
-
-
-def test_the_partition_of_which_kafka_has_not_answered_for_longest_is_told() -> None:
-    """From the first question on, also if it never answers; answers of others say nothing."""
-    asking = Asking()
-    assert asking.ends.worst_partition_ms() == 0
-    asking.broker.lose_leader(asking.cluster.topic(INTENTS), 0)
-    asking.run(lambda: None, lambda: None)
-    assert asking.ends.worst_partition_ms() == asking.clock.monotonic_ms() > 0
-    asking.broker.elect_leader(asking.cluster.topic(INTENTS), 0)
-    asking.run(lambda: None)
-    assert asking.ends.worst_partition_ms() == 0
