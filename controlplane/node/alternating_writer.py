@@ -1,4 +1,4 @@
-"""A node's two writers, of which each sends every other heartbeat."""
+"""A node's two producers, of which each sends every other heartbeat."""
 
 from collections.abc import Callable
 
@@ -7,14 +7,16 @@ from controlplane.ports import Delivery, EventWriter, OutgoingRecord
 
 
 class AlternatingWriter:
-    """Implements :class:`controlplane.ports.EventWriter` by two others, which it owns.
+    """Has the methods of :class:`controlplane.ports.EventWriter`, by two of them, which it owns. For one thread.
 
     A client of Kafka can get stuck: it receives nothing, while others do. Finding that out takes longer than a silence
     limit. A heartbeat that is not acknowledged soon is sent again (:mod:`controlplane.core.session.node_session`), and
     with two writers in turn the second one goes another way. Both are in use all the time, so that either has open
     connections, and finds out by itself that it is stuck.
 
-    Only heartbeats take turns. Records of other topics have to stay in order, so one writer sends all of them.
+    Only heartbeats take turns, and may arrive in another order than they were sent. The later offset counts: both show
+    that the node lives, and the next heartbeat corrects what the older one says of epochs and slots. Records of other
+    topics have to stay in order, so one writer sends all of them.
     """
 
     def __init__(self, first: EventWriter, second: EventWriter) -> None:

@@ -44,7 +44,7 @@ class LoadThread:
         self._shared = shared
         self._session = session
         self._reports = reports
-        self._sent = SizeLimitedSender(shared, reports.writer, LOAD_REPORTS)
+        self._sender = SizeLimitedSender(shared, reports.writer, LOAD_REPORTS)
 
     def run(self) -> None:
         """Report until the agent is to stop."""
@@ -67,7 +67,7 @@ class LoadThread:
             started_at_ms=self._shared.started_at_wall_ms,
         )
         without_slots = replace(report, slots=())
-        self._sent.send(
+        self._sender.send(
             (
                 (report, ""),
                 (without_slots, "the load of slots"),
@@ -75,8 +75,9 @@ class LoadThread:
             ),
             self._on_delivery,
         )
-        self._shared.metrics.load_reports.inc()
 
     def _on_delivery(self, delivery: Delivery) -> None:
+        metrics = self._shared.metrics
+        (metrics.load_reports_given_up if delivery.error else metrics.load_reports_acknowledged).inc()
         if delivery.denied:
             self._shared.logger.warning("event not allowed", error=delivery.error)

@@ -43,7 +43,7 @@ class NodeCollectors(LabelledCollectors):
             "controlplane_node_heartbeats", "Heartbeats, by fate", (*self.LABELS, "fate"), registry=registry
         )
         self.load_reports = Counter(
-            "controlplane_node_load_reports", "Load reports sent", self.LABELS, registry=registry
+            "controlplane_node_load_reports", "Load reports, by fate", (*self.LABELS, "fate"), registry=registry
         )
         self.foreign_records = Gauge(
             "controlplane_node_foreign_records",
@@ -78,7 +78,8 @@ class NodeMetrics:
         self.table_age_ms = collectors.table_age_ms.labels(*labels)
         self.heartbeats_acknowledged = collectors.heartbeats.labels(*labels, "acknowledged")
         self.heartbeats_given_up = collectors.heartbeats.labels(*labels, "given_up")
-        self.load_reports = collectors.load_reports.labels(*labels)
+        self.load_reports_acknowledged = collectors.load_reports.labels(*labels, "acknowledged")
+        self.load_reports_given_up = collectors.load_reports.labels(*labels, "given_up")
         self.foreign_records = collectors.foreign_records.labels(*labels)
         self.failed = collectors.failed.labels(*labels)
 

@@ -7,6 +7,7 @@ The machine is :mod:`controlplane.core.election.leading`; its transition table i
 import random
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import ExitStack
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -100,9 +101,20 @@ class Controller:
                 first request.
         """
         performers = self._performers(stop)
-        try:
-            self._components.snapshots.start()
-            WarmUp(self._components, self._ticker).run(stop)
+        components = self._components
+        # Each is ended whatever the others do, in the reverse of this order.
+        with ExitStack() as parts:
+            parts.callback(components.follower.close)
+            parts.callback(components.input_reader.close)
+            parts.callback(components.snapshots.stop)
+            parts.callback(self._promise_watch.stop)
+            parts.callback(self._input_ends.stop)
+            parts.callback(self._ticker.stop)
+            if self._keeper is not None:
+                parts.callback(self._keeper.stop)
+            parts.callback(self._end, stop, performers)
+            components.snapshots.start()
+            WarmUp(components, self._ticker).run(stop)
             self._input_ends.start()
             self._promise_watch.start()
             if self._keeper is not None:
@@ -110,19 +122,10 @@ class Controller:
             event: LeadingEvent = ControllerTrigger.DONE
             while not stop.is_set():
                 event = self._react(event, self._hold(), performers)
-        finally:
-            # The keeper is not asked for its hold here: it may be what has failed. Stopping it releases the lease.
-            self._react(
-                ControllerTrigger.SHUT_DOWN if stop.is_set() else ControllerTrigger.FAILED, NOT_HELD, performers
-            )
-            if self._keeper is not None:
-                self._keeper.stop()
-            self._ticker.stop()
-            self._input_ends.stop()
-            self._promise_watch.stop()
-            self._components.snapshots.stop()
-            self._components.input_reader.close()
-            self._components.follower.close()
+
+    def _end(self, stop: Signal, performers: _Performers) -> None:
+        """Step down. The keeper is not asked for its hold: it may be what failed. Stopping it releases the lease."""
+        self._react(ControllerTrigger.SHUT_DOWN if stop.is_set() else ControllerTrigger.FAILED, NOT_HELD, performers)
 
     def _react(self, event: LeadingEvent, hold: HeldLease, performers: _Performers) -> LeadingEvent:
         """Perform the machine's actions for an event; return the result of the last action as the next event."""

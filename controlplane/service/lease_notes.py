@@ -2,7 +2,7 @@
 
 The leader notes how far the log reaches. A contender notes when Kafka last acknowledged one of its ticks, and when it
 last answered about the input partition of which it has not answered for the longest. A leader without answers reads
-that: if Kafka answers nobody, another leader could not commit, or see what stands in that partition, either.
+that: if Kafka answers no contender, another leader could not commit, or see what stands in that partition, either.
 """
 
 from collections.abc import Callable
@@ -56,6 +56,7 @@ class LeaseNotes:
         self._mark: LogMark | None = None
         self._written: LogMark | None = None
         self._marked_at_ms = self._noted_at_ms = clock.monotonic_ms()
+        self._is_taken = True
         self._contender_at_ms: int | None = None
         self._contender_worst_at_ms: int | None = None
 
@@ -73,26 +74,51 @@ class LeaseNotes:
         return None if at_ms is None else self._clock.monotonic_ms() - at_ms
 
     def exchange(self, *, holds_lease: bool) -> None:
-        """Write and read what is due. The store has just answered; if it does not now, the next call tries again."""
+        """Write and read what is due. The store has just answered; what it does not take now is due a second later."""
         now_ms = self._clock.monotonic_ms()
         try:
-            mark = self._mark
-            again_ms = _MARKED_AGAIN_MS if holds_lease and mark is self._written else _EVERY_MS
-            is_due = mark is not self._written or holds_lease
-            if mark is not None and is_due and now_ms - self._marked_at_ms >= again_ms:
-                self._marked_at_ms = now_ms
-                self._store.write_mark(mark)
-                self._written = mark
-            since_ms, worst_ms = self._since_acknowledged_ms(), self._worst_partition_ms()
-            if holds_lease:
-                asks = since_ms >= _ASKS_AFTER_MS or worst_ms >= _ASKS_FOR_PARTITIONS_AFTER_MS
-                self._learn(now_ms, self._store.read_acknowledged(self._controller_id) if asks else NOTHING_NOTED)
-            elif now_ms - self._noted_at_ms >= _EVERY_MS:
-                self._noted_at_ms = now_ms
-                self._store.write_acknowledged(self._controller_id, since_ms, worst_ms)
+            has_marked = self._write_mark_if_due(now_ms, holds_lease=holds_lease)
+            has_asked = self._read_contenders_if_due(now_ms) if holds_lease else self._write_note_if_due(now_ms)
         except (LeaseStoreUnavailableError, ConfigurationError) as error:
             self._learn(now_ms, NOTHING_NOTED)
-            _log.warning("nothing can be noted in the lease store", error=str(error))
+            self._tell(is_taken=False, why=str(error))
+        else:
+            if has_marked or has_asked:
+                self._tell(is_taken=True)
+
+    def _write_mark_if_due(self, now_ms: int, *, holds_lease: bool) -> bool:
+        mark = self._mark
+        again_ms = _MARKED_AGAIN_MS if holds_lease and mark is self._written else _EVERY_MS
+        is_due = mark is not self._written or holds_lease
+        if mark is None or not is_due or now_ms - self._marked_at_ms < again_ms:
+            return False
+        self._marked_at_ms = now_ms
+        self._store.write_mark(mark)
+        self._written = mark
+        return True
+
+    def _read_contenders_if_due(self, now_ms: int) -> bool:
+        lacks_acknowledgement = self._since_acknowledged_ms() >= _ASKS_AFTER_MS
+        is_due = lacks_acknowledgement or self._worst_partition_ms() >= _ASKS_FOR_PARTITIONS_AFTER_MS
+        self._learn(now_ms, self._store.read_acknowledged(self._controller_id) if is_due else NOTHING_NOTED)
+        return is_due
+
+    def _write_note_if_due(self, now_ms: int) -> bool:
+        if now_ms - self._noted_at_ms < _EVERY_MS:
+            return False
+        self._noted_at_ms = now_ms
+        self._store.write_acknowledged(self._controller_id, self._since_acknowledged_ms(), self._worst_partition_ms())
+        return True
+
+    def _tell(self, *, is_taken: bool, why: str = "") -> None:
+        """Log changes only: a store that denies a key denies it ten times a second."""
+        if is_taken == self._is_taken:
+            return
+        self._is_taken = is_taken
+        if is_taken:
+            _log.info("the lease store takes and shows notes again")
+        else:
+            _log.warning("nothing can be noted in the lease store", error=why)
 
     def _learn(self, now_ms: int, note: ContenderNote) -> None:
         acknowledged_ms, worst_ms = note

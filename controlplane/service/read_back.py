@@ -27,7 +27,7 @@ class ReadBack:
         follower: LogFollower,
         write_barrier: Callable[[], Mapping[TopicPartition, int]],
         clock: Clock,
-        stall_limit_ms: int = STALL_LIMIT_MS,
+        stall_limit_ms: int,
     ) -> None:
         """Begin now.
 

@@ -22,6 +22,7 @@ from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import ControlPlaneError, LogUnavailableError
 from controlplane.ports import Clock, Delivery, EventWriter, LogReader, Mailbox, OutgoingRecord, Threads
+from controlplane.service.guarded_thread import GuardedThread
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.topic_reading.start_point import read_catalog
 from controlplane.version import __version__
@@ -60,8 +61,7 @@ class SnapshotKeeper:
         self._config = config
         self._metrics = metrics
         self._points: Mailbox[LogPoint] = threads.mailbox()
-        self._stop = threads.signal()
-        self._thread = threads.thread(self._run, "snapshots")
+        self._thread = GuardedThread(threads, "snapshots", self._run)
         self._known: tuple[Term, LastSnapshot] | None = None
         self._attempts = 0
         self._not_before_ms = clock.monotonic_ms()
@@ -72,9 +72,7 @@ class SnapshotKeeper:
 
     def stop(self) -> None:
         """End the thread; a snapshot being written stays incomplete, and readers skip it."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5)
+        self._thread.stop()
 
     def look(self, point: LogPoint) -> None:
         """Offer the leader's point of the log. Returns at once; while a snapshot is written only the first is kept."""
@@ -82,7 +80,7 @@ class SnapshotKeeper:
             self._points.put(point)
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while not self._thread.stopping.is_set():
             try:
                 point = self._points.get(timeout=_IDLE_S)
             except queue.Empty:
@@ -194,5 +192,5 @@ class SnapshotKeeper:
         return LastSnapshot(headers[0].seq, headers[0].decided_at_ms, point.read_bytes)
 
     def _pause(self) -> None:
-        if self._stop.wait(_PAUSE_S):
+        if self._thread.stopping.wait(_PAUSE_S):
             raise _StoppedError

@@ -41,7 +41,7 @@ def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputForma
             return ExitStatus.FAILED
         living = {node_id for node_id, node in table.nodes.items() if node.status.lives}
         tail = readers.read_last_heartbeats(source, living, states.LOOK_BACK_MS)
-        read_at_ms = source.clock.wall_ms()  # before further readings, whose time is nobody's silence
+        read_at_ms = source.clock.wall_ms()  # before further readings, whose time is no silence
         state = states.read_state(source)
         if not state.log_id:
             refuse_lost_log(source)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import pytest
+from prometheus_client import REGISTRY
 
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.codec.inputs import decode_input
@@ -273,6 +274,20 @@ def test_a_load_report_that_waits_for_a_dead_follower_holds_no_heartbeat_up(flee
     assert len(fleet.world.records(LOAD_REPORTS)) == reports_before
     broker.drop_follower(topic, 0)
     poll_until(lambda: len(fleet.world.records(LOAD_REPORTS)) > reports_before)
+
+
+def test_load_reports_are_counted_by_their_fate(fleet: Fleet) -> None:
+    """Kafka takes them, and then it does not: what was given up is counted too."""
+
+    def counted(fate: str) -> float:
+        labels = {"cluster": "test", "node": "n1", "fate": fate}
+        return REGISTRY.get_sample_value("controlplane_node_load_reports_total", labels) or 0
+
+    fleet.start("n1", Recorder(), NodeLoad)
+    poll_until(lambda: counted("acknowledged") > 1)
+    assert counted("given_up") == 0
+    fleet.world.broker.lose_leader(fleet.world.cluster.topic(LOAD_REPORTS), 0)
+    poll_until(lambda: counted("given_up") > 1, 30)
 
 
 def test_a_load_report_that_is_too_large_is_sent_without_what_does_not_fit(fleet: Fleet) -> None:

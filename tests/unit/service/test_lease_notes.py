@@ -1,6 +1,9 @@
 """What a controller notes in the lease store, and when: never more often than is of use."""
 
+from collections import Counter
+
 import pytest
+from structlog.testing import capture_logs
 
 from controlplane.core.log.log_mark import LogMark
 from controlplane.core.values.identifiers import Seq, Term
@@ -61,6 +64,21 @@ def test_a_mark_that_the_store_did_not_take_is_written_when_it_answers_again() -
     desk.server.available = True
     desk.go_on(2_000, "leader")
     assert desk.server.mark == LogMark("log", Term(1), Seq(7))
+
+
+def test_a_store_that_takes_no_notes_is_told_of_once() -> None:
+    """Its rules may deny the keys of notes for good, and the leader asks ten times a second."""
+    desk = Desk()
+    with capture_logs() as logs:
+        desk.server.available = False
+        desk.go_on(5_000, "contender")
+        desk.server.available = True
+        desk.go_on(2_000, "contender")
+    told = Counter((each["event"], each["log_level"]) for each in logs)
+    assert told == {
+        ("nothing can be noted in the lease store", "warning"): 2,
+        ("the lease store takes and shows notes again", "info"): 2,
+    }
 
 
 def test_a_store_that_lost_the_mark_gets_it_again_from_the_leader() -> None:

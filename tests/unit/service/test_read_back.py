@@ -59,7 +59,7 @@ class Setup:
         self.follower = LogFollower(self._reader, self.clock)
         self.follower.poll(0)
         self.barriers = 0
-        self.read_back = ReadBack(self.follower, self._write_barrier, self.clock)
+        self.read_back = ReadBack(self.follower, self._write_barrier, self.clock, STALL_LIMIT_MS)
 
     def look_for(self, milliseconds: int, led: State) -> None:
         """Look ten times a second."""
