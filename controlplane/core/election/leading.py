@@ -256,8 +256,8 @@ class ControllerMachine:
         term = self.state.term
         if term not in {None, hold.term}:
             return ControllerTrigger.HANDED_OVER if hold.is_handed_over else ControllerTrigger.LEASE_LOST
-        # Where Kafka acknowledges no controller's ticks, as until it has given up a dead broker, no other one could commit
-        # either: stepping down would only add a take-over to the outage.
+        # Where Kafka acknowledges no controller's ticks, as until it has given up a dead broker, no other controller
+        # could commit either: stepping down would only add a take-over to the outage.
         stood_still = event.stood_still_ms > self._lease_ms
         ahead_ms = event.contender_ahead_ms
         is_outpaced = ahead_ms is not None and ahead_ms > _CLEARLY_LATER_MS
