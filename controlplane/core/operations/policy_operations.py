@@ -125,8 +125,8 @@ def _check_change(state: State, after: ClusterPolicy, heartbeats_offset: int) ->
     undated = heartbeats_offset == UNDATED_OFFSET and not state.cluster.has_several_brokers_rules
     if undated and after.silence_limit_ms < before.silence_limit_ms:
         raise ConfigurationError(
-            "silence_limit_ms cannot be shortened while the leader reads no ticks of heartbeats partition 0, which count "
-            "the time until every member knows: ask again when controlplane_heartbeat_partitions_without_ticks is 0"
+            "silence_limit_ms cannot be shortened while the leader reads no ticks of heartbeats partition 0, which "
+            "count the time until all members know: ask again when controlplane_heartbeat_partitions_without_ticks is 0"
         )
     check_rights(after)
     if after.hash_function is not before.hash_function:
