@@ -4,6 +4,7 @@ import pytest
 
 from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.election.steps import ControllerPhase
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
 from tests.simulation.mutants.broker_scenes import let_marker_of_table_be_late
 from tests.simulation.mutants.log_scenes import (
@@ -117,3 +118,33 @@ def test_nothing_is_committed_behind_a_decision_that_the_log_has_lost() -> None:
 def test_a_contender_that_wakes_behind_a_successor_ends_for_no_loss() -> None:
     """Table and lease store know of a term that its broker does not show. It finds that it was fenced, and follows."""
     a_contender_wakes_behind_a_successor()
+
+
+def test_ticks_of_lost_decisions_fence_no_node_that_joins() -> None:
+    """The leader's host is lost with its last decisions, which no contender has read. They are made anew by another."""
+    script = begun()
+    (leader,) = script.leaders
+    ends = ends_of_log_and_table(script)
+    mark = script.world.leases.mark
+    for name in set(script.world.running) - {leader}:
+        for topic in (DECISIONS, ROUTING_TABLE):
+            script.world.machines[name].network.stale_ends[TopicPartition(topic, 0)] = ends[topic]
+    for number in range(4):
+        script.ask(f"lost-{number}", "exclude_node", node="unknown")
+        script.go_on_until(lambda number=number: script.answered(f"lost-{number}"), 2_000)  # type: ignore[misc]
+        script.go_on(150)
+    script.stops_watching = True  # what was answered is lost
+    script.world.kill(leader)
+    script.world.lose_end(ends)
+    script.world.leases.mark = mark
+    for machine in script.world.machines.values():
+        machine.network.stale_ends.clear()
+    script.go_on_until(lambda: bool(script.leaders), 12_000)
+    script.go_on(3_000)
+    script.world.start_node("n5")
+    script.world.machines["n5"].network.slowest_ms = 100
+    script.go_on(4_000)
+    (successor,) = script.leaders
+    membership = script.world.running[successor].controller._components.follower.state.membership  # noqa: SLF001
+    assert membership.nodes["n5"].lives
+    assert not membership.fenced_lately

@@ -91,18 +91,17 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     # back.
     now_ms = log_time_ms(state, observations)
     observations, refusals = validate_heartbeats(state, observations, observed_ms)
-    believed = _without_forged_ticks(state, observations)
     draft = Draft(state)
-    release_former_silence_limit(draft, believed)
-    unheard = unheard_members(draft.state, believed)
-    silent = silent_nodes(draft.state, believed, unheard)
+    release_former_silence_limit(draft, observations)
+    unheard = unheard_members(draft.state, observations)
+    silent = silent_nodes(draft.state, observations, unheard)
     if silent or state.membership.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
-        refusals.extend(_take_pending(draft, believed, silent, policies, now_ms))
+        refusals.extend(_take_pending(draft, observations, silent, policies, now_ms))
         observations = replace(observations, pending=())
-    answered = plan_what_is_due(draft, believed, policies, now_ms)
+    answered = plan_what_is_due(draft, observations, policies, now_ms)
     if not draft.causes and now_ms - state.decided_at_ms >= state.cluster.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
-    if not draft.causes and (node_id := node_that_waits_for_decision(state, believed, unheard)) is not None:
+    if not draft.causes and (node_id := node_that_waits_for_decision(state, observations, unheard)) is not None:
         draft.because(CauseKind.POSITIONS, state.leader, f"dates the silence of {node_id}, heard in another partition")
     if draft.causes:
         forget_nodes_gone_for_long(draft, now_ms)
@@ -141,21 +140,6 @@ def _without_old_news(state: State, observations: Observations) -> Observations:
     """The observations without inputs that a decision has taken up before; a leader may read those later."""
     pending = tuple(record for record in observations.pending if _is_news(state, record))
     return observations if len(pending) == len(observations.pending) else replace(observations, pending=pending)
-
-
-def _without_forged_ticks(state: State, observations: Observations) -> Observations:
-    """The observations without ticks that name a decision after the last one, which this leader has made or read.
-
-    They are for this decision only, and the ticks are kept. A leader that was deposed without knowing it yet takes its
-    successors' ticks for forged, and needs them when it has read their decisions.
-    """
-    views = observations.partitions
-    believed = {number: view.without_ticks_beyond(state.seq, state.epoch) for number, view in views.items()}
-    return (
-        observations
-        if all(believed[number] is views[number] for number in views)
-        else replace(observations, partitions=believed)
-    )
 
 
 def _is_news(state: State, record: InputRecord) -> bool:

@@ -101,7 +101,7 @@ def _validate(
 
 def _is_from_before_leaving(state: State, view: PartitionView, record: InputRecord, node: Node) -> bool:
     if state.cluster.has_several_brokers_rules:
-        return view.seq_before(record.coordinates.offset) < state.membership.date_of(node.node_id)
+        return view.seq_before(record.coordinates.offset, state.seq) < state.membership.date_of(node.node_id)
     return record.coordinates.append_time_ms <= node.changed_at_ms
 
 

@@ -17,28 +17,41 @@ from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.observations import LastDecision, Observations
 from controlplane.core.log.state import State
 from controlplane.core.membership.log_time import SILENCE_MEMORY_MS
-from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.core.values.positions import position_key
 
 
 def since_last_decision(state: State, observations: Observations) -> Observations:
     """The observations with a note of where the clocks stood at the last decision's positions.
 
-    It has to be taken before the ticks around those positions are forgotten, after 26 s of log time.
+    It has to be taken before the ticks around those positions are forgotten, after 26 s of log time. Ticks before the
+    positions name no such decision from then on (``PartitionView.without_names_before``). A controller that has
+    read several decisions at once looks at them as of the last one.
     """
     if not state.cluster.has_several_brokers_rules:
         return observations
     note = observations.last_decision
     if note is None or note.seq != state.seq:
-        note = LastDecision(state.seq, {})
+        has_changed_rows = note is not None and note.seq == state.seq - 1 and note.epoch < state.epoch
+        note = LastDecision(state.seq, state.epoch, Epoch(state.epoch + (not has_changed_rows)), {})
     reached = {
-        place.partition: observations.partitions[place.partition].clock_before(at_offset)
+        place.partition: at_offset
         for place, at_offset in _heartbeat_positions(state, observations).items()
         if place.partition not in note.clocks_ms and observations.positions[place] >= at_offset
     }
     if not reached and note is observations.last_decision:
         return observations
-    return replace(observations, last_decision=note._replace(clocks_ms={**note.clocks_ms, **reached}))
+    views = observations.partitions
+    clocks_ms = {number: views[number].clock_before(at_offset) for number, at_offset in reached.items()}
+    named = {
+        number: views[number].without_names_before(at_offset, note.seq, note.new_epoch)
+        for number, at_offset in reached.items()
+    }
+    return replace(
+        observations,
+        partitions={**views, **named},
+        last_decision=note._replace(clocks_ms={**note.clocks_ms, **clocks_ms}),
+    )
 
 
 def log_time_ms(state: State, observations: Observations, at_most_ms: int | None = None) -> int:

@@ -54,10 +54,15 @@ class LastDecision(NamedTuple):
 
     Attributes:
         seq: seq of the decision.
+        epoch: table epoch of the decision.
+        new_epoch: the least table epoch that is known only from this decision on: its own if it is known to have
+            changed rows, else the one after it.
         clocks_ms: the clock by partition of ``heartbeats``; those that are not read up to the position are missing.
     """
 
     seq: Seq
+    epoch: Epoch
+    new_epoch: Epoch
     clocks_ms: Mapping[int, int]
 
 

@@ -90,7 +90,7 @@ class PartitionView:
         ticked: the clock at the last tick of each controller that ticks.
         ticks: the ticks of the last :data:`WINDOW_MS` and one before, oldest first. From feature level 3 on they date
             what marks date below it.
-        named_seq, named_epoch: the greatest that ticks have named.
+        named_seq, named_epoch: the greatest that these ticks name.
     """
 
     clock_ms: int = 0
@@ -103,23 +103,46 @@ class PartitionView:
     named_seq: Seq = _NO_SEQ
     named_epoch: Epoch = _NO_EPOCH
 
-    def without_ticks_beyond(self, seq: Seq, table_epoch: Epoch) -> "PartitionView":
-        """The view without ticks that name a later decision or table than those of a leader's own state.
+    def without_names_before(self, offset: int, seq: Seq, new_epoch: Epoch) -> "PartitionView":
+        """The view in which no tick before a decision's position names that decision, its table, or later ones.
 
-        Its own log holds all that the sender of a tick can have read, so such a tick was forged or damaged. It would
-        date decisions that are not made yet. Its append time has counted, as that of any record may.
+        All that stands before the position was appended before the decision was committed, so that no sender of it has
+        read the decision. Such a tick was forged or damaged, or names a decision that the log has lost and that was
+        made anew. It marks time, and dates nothing.
+
+        Args:
+            offset: the decision's position in this partition.
+            seq: that of the decision.
+            new_epoch: the least table epoch that is known only from this decision on.
         """
-        if self.named_seq <= seq and self.named_epoch <= table_epoch:
-            return self
-        ticks = tuple(tick for tick in self.ticks if tick.seq <= seq and tick.table_epoch <= table_epoch)
+        ticks = tuple(
+            tick._replace(seq=_NO_SEQ, table_epoch=_NO_EPOCH)
+            if tick.offset < offset and (tick.seq >= seq or tick.table_epoch >= new_epoch)
+            else tick
+            for tick in self.ticks
+        )
+        return self if ticks == self.ticks else self._dated_by(ticks, seq)
+
+    def _dated_by(self, ticks: tuple["ReadTick", ...], doubted: Seq) -> "PartitionView":
+        """The view with these ticks. Heartbeats behind a tick that named ``doubted`` or a later one are dated again."""
         offsets = [tick.offset for tick in ticks]
         named_seqs = list(accumulate((tick.seq for tick in ticks), max, initial=_NO_SEQ))
-        heard = {
-            member: each._replace(seq=named_seqs[bisect_left(offsets, each.offset)]) if each.seq > seq else each
-            for member, each in self.heard.items()
-        }
-        named_epoch = max((tick.table_epoch for tick in ticks), default=_NO_EPOCH)
-        return replace(self, ticks=ticks, heard=heard, named_seq=named_seqs[-1], named_epoch=named_epoch)
+
+        def dated(heard: Heard) -> Heard:
+            others = tuple(map(dated, heard.others))
+            seq = heard.seq if heard.seq < doubted else named_seqs[bisect_left(offsets, heard.offset)]
+            return heard._replace(seq=seq, others=others)
+
+        return replace(
+            self,
+            ticks=ticks,
+            heard={
+                member: dated(heard) if heard.seq >= doubted or heard.others else heard
+                for member, heard in self.heard.items()
+            },
+            named_seq=named_seqs[-1],
+            named_epoch=max((tick.table_epoch for tick in ticks), default=_NO_EPOCH),
+        )
 
     def since_seq_ms(self, seq: Seq) -> int:
         """The log time since the first tick that names this decision or a later one; 0 before there is one.
@@ -137,10 +160,10 @@ class PartitionView:
         index = bisect_left(self.ticks, offset, key=lambda tick: tick.offset)
         return self.ticks[max(index - 1, 0)].clock_ms if self.ticks else self.clock_ms
 
-    def seq_before(self, offset: int) -> Seq:
-        """The greatest seq that the remembered ticks before an offset name; 0 without one."""
+    def seq_before(self, offset: int, at_most: Seq) -> Seq:
+        """The greatest seq up to ``at_most`` that the remembered ticks before an offset name; 0 without one."""
         index = bisect_left(self.ticks, offset, key=lambda tick: tick.offset)
-        return max((tick.seq for tick in self.ticks[:index]), default=Seq(0))
+        return max((tick.seq for tick in self.ticks[:index] if tick.seq <= at_most), default=Seq(0))
 
     def clock_at_offset(self, offset: int) -> int:
         """The clock at the first mark at or after an offset.
@@ -210,6 +233,11 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
             seq, table_epoch = max(seq, payload.seq), max(table_epoch, payload.table_epoch)
             last_tick_ms = append_time_ms
             ticked[payload.controller_id] = clock_ms
+    remembered = _recent((*view.ticks, *ticks), clock_ms) if ticks else view.ticks
+    if remembered and (remembered[-1].seq, remembered[-1].table_epoch) != (seq, table_epoch):
+        # A tick that named more, because it was forged or its sender was ahead, is forgotten with its time.
+        seq = max(tick.seq for tick in remembered)
+        table_epoch = max(tick.table_epoch for tick in remembered)
     return PartitionView(
         clock_ms,
         last_tick_ms,
@@ -217,7 +245,7 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         (*view.unvalidated, *heartbeats) if heartbeats else view.unvalidated,
         _recent((*view.marks, *marks), clock_ms) if marks else view.marks,
         {each: at_ms for each, at_ms in ticked.items() if clock_ms - at_ms < TICK_VALIDITY_MS},
-        _recent((*view.ticks, *ticks), clock_ms) if ticks else view.ticks,
+        remembered,
         seq,
         table_epoch,
     )

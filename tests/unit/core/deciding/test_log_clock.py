@@ -26,7 +26,7 @@ def decided(partitions: int) -> State:
 def passed_ms(state: State, clocks_ms: dict[int, int]) -> int:
     """The log time since the last decision, if these clocks have passed so much since then."""
     views = {number: PartitionView(clock_ms=1_000 + clock_ms) for number, clock_ms in clocks_ms.items()}
-    noted = LastDecision(state.seq, dict.fromkeys(clocks_ms, 1_000))
+    noted = LastDecision(state.seq, state.epoch, state.epoch, dict.fromkeys(clocks_ms, 1_000))
     return log_time_ms(state, Observations(partitions=views, last_decision=noted)) - DECIDED_AT_MS
 
 

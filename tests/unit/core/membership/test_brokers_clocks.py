@@ -2,13 +2,9 @@
 
 import pytest
 
-from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.policy import SEVERAL_BROKERS_LEVEL, ClusterPolicy
-from controlplane.core.deciding.decide import Opening, decide, follow_up, is_written, open_term
-from controlplane.core.deciding.observations import Observations, observe
+from controlplane.core.deciding.decide import is_written
 from controlplane.core.membership.events import FencingCause, NodeFenced
-from controlplane.core.membership.inputs import Tick
-from controlplane.core.values.identifiers import Epoch, Seq, Term
 from tests.helpers.world import World
 
 NODES = ("n3", "n1", "n2")
@@ -187,61 +183,3 @@ def test_a_standby_drops_a_refusal_once_the_leader_has_written_its_letter() -> N
     assert not is_written(world.state, world.observations, refusal)
     world.ask("refresh_table")
     assert is_written(world.state, world.observations, refusal)
-
-
-def forge_ticks(world: World) -> None:
-    """A writer that is no controller appends a tick to each partition that names a decision of the far future."""
-    for partition in range(3):
-        world.append(HEARTBEATS, partition, Tick("forger", world.now_ms, Seq(10**9), Epoch(10**9)))
-
-
-def test_a_tick_that_names_a_decision_of_the_future_dates_no_admission() -> None:
-    """A node that joins later would count as admitted since then, and be fenced before its first heartbeat."""
-    world = world_with_clocks({})
-    forge_ticks(world)
-    world.run(6_000, NODES)
-    world.join(NEWCOMER)
-    world.run(1_000, NODES)
-    assert world.state.membership.nodes[NEWCOMER].lives
-    world.run(LIMIT_MS, NODES)
-    assert fenced(world) == [NEWCOMER]
-
-
-def test_a_tick_that_names_a_decision_of_the_future_asks_for_no_decisions() -> None:
-    """The silence of a node that was heard behind it, away from home, is dated by one decision and not by each."""
-    world = world_with_clocks({})
-    forge_ticks(world)
-    world.append(HEARTBEATS, 0, world.beat_of("n2"))
-    before = len(world.decisions)
-    world.run(10_000, NODES[:2])
-    assert fenced(world) == ["n2"]
-    assert len(world.decisions) - before <= 3
-
-
-def test_a_tick_that_names_a_table_of_the_future_ends_no_longer_limit() -> None:
-    """A node that is cut off would serve by a limit that no longer fences."""
-    world = world_with_clocks({})
-    forge_ticks(world)
-    world.run(8_000, NODES)
-    world.ask("change_policy", silence_limit_ms="1000")
-    world.run(500, NODES[:2])
-    assert world.state.cluster.silence_limit_ms == LIMIT_MS
-
-
-def test_a_leader_that_was_deposed_dates_its_next_term_as_a_standby_does() -> None:
-    """Until it has read its successors' decisions, those controllers' ticks name some of which it knows nothing."""
-    world = world_with_clocks({})
-    deposed = world.state
-    for successors_term in (2, 3):
-        world.open_term(Term(successors_term))
-        world.run(1_000, NODES)
-    read = observe(Observations(positions=world.observed_from), world.inputs)
-    result = decide(deposed, read)
-    openings = []
-    for observations in (read, result.observations):
-        followed, _ = follow_up(world.state, observations)
-        opening = Opening(observed_from=world.observed_from)
-        openings.append(open_term(world.state, followed, Term(4), "c1", "test", opening).decision)
-    standbys, deposeds = openings
-    assert deposeds == standbys
-    assert deposeds.decided_at_ms - world.state.decided_at_ms == 1_000
