@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.embedded.kafka_cluster import CLUSTER_FILE, EmbeddedKafkaCluster, brokers_in, cluster_settings
+from controlplane.embedded.kafka_cluster import (
+    CLUSTER_FILE,
+    EmbeddedKafkaCluster,
+    brokers_in,
+    cluster_settings,
+    controller_ids,
+)
 from controlplane.embedded.kafka_settings import ServerRole, settings_text
 from controlplane.embedded.server import free_port
 from controlplane.embedded.services import EmbeddedServices
@@ -22,6 +28,7 @@ def test_three_brokers_have_three_controllers(
     cluster = EmbeddedKafkaCluster(tmp_path, brokers, controllers_apart=controllers_apart)
     assert list(cluster.brokers) == list(range(1, brokers + 1))
     assert list(cluster.controller_ports) == controllers
+    assert list(controller_ids(brokers, controllers_apart=controllers_apart)) == controllers
     assert list(cluster.controllers) == (controllers if controllers_apart else [])
 
 

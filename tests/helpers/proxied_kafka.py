@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
-from controlplane.embedded.kafka_cluster import CONTROLLERS, FIRST_CONTROLLER_APART, EmbeddedKafkaCluster, ServerOptions
+from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster, ServerOptions, controller_ids
 from controlplane.embedded.kafka_settings import Listener
 from controlplane.embedded.server import free_port
 from tests.chaos.proxy import HOST, LinkMode, Proxy
@@ -61,8 +61,7 @@ class ProxiedKafka:
             for caller in callers
             for broker in ids
         }
-        first = FIRST_CONTROLLER_APART if controllers_apart else 1
-        controllers = range(first, first + (CONTROLLERS if controllers_apart or brokers >= CONTROLLERS else 1))
+        controllers = controller_ids(brokers, controllers_apart=controllers_apart)
         self._controller_listeners = {(f"broker-{caller}", each): free_port() for caller in ids for each in controllers}
         # One that leads the quorum tells the others where to fetch from it, and so leads them past their own links.
         advertised = {} if controllers_apart else {each: free_port() for each in controllers}
