@@ -14,7 +14,7 @@ from tests.chaos.proxy import LinkMode
 from tests.helpers.certificates import Authority
 from tests.helpers.proxied_kafka import ProxiedKafka
 from tests.helpers.secured_kafka import tls_login_of
-from tests.helpers.shifted_clock import ShiftedClock, why_no_shifted_clocks
+from tests.helpers.shifted_clock import shifted_clocks
 
 
 class BrokerParts:
@@ -49,8 +49,7 @@ class BrokerParts:
         if self.security_file:
             lines = [f"{key}={value}\n" for key, value in self.security.items()]
             self.security_file.write_text("".join(lines), encoding="utf-8")
-        ids = range(1, brokers + 1) if why_no_shifted_clocks() is None else range(0)
-        self.clocks = {each: ShiftedClock(folder, f"broker-{each}") for each in ids}
+        self.clocks = shifted_clocks(folder, brokers)
         self.brokers = ProxiedKafka(
             folder / "kafka",
             brokers,
