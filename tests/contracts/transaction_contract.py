@@ -92,6 +92,12 @@ class TransactionContract:
         assert values(read_all(world, DECISIONS)) == [b"former", b"single", b"next"]
         assert values(read_all(world, ROUTING_TABLE)) == [b"row"]
 
+    def test_a_barrier_is_behind_the_records_of_its_own_transaction_alone(self, world: LogWorld) -> None:
+        """Offsets of a former commit would name ends that were passed long ago."""
+        writer = opened(world)
+        writer.commit([OutgoingRecord(ROUTING_TABLE, b"k", b"row")])
+        assert writer.write_barrier([decision(b"barrier")]) == {DECISIONS_0: 0}
+
     def test_a_fenced_writer_writes_no_barrier(self, world: LogWorld) -> None:
         """Its end would be up to date for a moment only: the later writer commits behind it."""
         former, latter = opened(world), opened(world)
