@@ -38,7 +38,7 @@ class TestValkeyLease(LeaseContract):
 
 
 class TestValkeyLeaseOutage(LeaseOutageContract):
-    """A server that is frozen: connections stay, and nobody answers."""
+    """A server that is frozen: connections stay, and no request is answered."""
 
     @pytest.fixture
     def world(self, own_valkey_server: Callable[[], EmbeddedValkey], cluster_name: str) -> Iterator[LeaseWorld]:

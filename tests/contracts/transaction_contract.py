@@ -77,7 +77,7 @@ class TransactionContract:
     def test_a_barrier_is_behind_all_that_was_acknowledged_and_before_the_end_that_a_reader_finds(
         self, world: LogWorld
     ) -> None:
-        """Only so can a new leader tell an end that is up to date; and nobody is to take the barrier for a decision."""
+        """Only so can a new leader tell an end that is up to date; no reader is to take the barrier for a decision."""
         former = opened(world)
         former.commit([decision(b"former"), OutgoingRecord(ROUTING_TABLE, b"k", b"row")])
         deliveries = send_all(world.open_events(), [decision(b"single")])

@@ -33,7 +33,7 @@ def test_three_brokers_have_three_controllers(
 
 
 def test_a_folder_keeps_its_cluster(tmp_path: Path) -> None:
-    """Ports stay over restarts; another number of brokers would leave copies behind that nobody serves."""
+    """Ports stay over restarts; another number of brokers would leave copies behind that no broker serves."""
     first = EmbeddedKafkaCluster(tmp_path)
     assert EmbeddedKafkaCluster(tmp_path).bootstrap_servers == first.bootstrap_servers
     assert brokers_in(tmp_path) == 3

@@ -133,7 +133,7 @@ class ProxiedKafka:
     def isolate(self, broker: int, mode: LinkMode = LinkMode.HALF_OPEN, *, also_from_clients: bool = True) -> None:
         """Cut a broker off from all other brokers, and from every process unless these are to reach it still.
 
-        Half-open, nobody is told: packets are lost without a reset.
+        Half-open, packets are lost without a reset, and neither side is told.
         """
         for caller, target in self._links_of(broker):
             if also_from_clients or caller.startswith("broker-"):

@@ -6,7 +6,7 @@ from tests.mutants.mutant import Bug
 
 BUGS: Final = (
     Bug(
-        "settings that nobody has set are not shown",
+        "settings that have their defaults are not shown",
         "settings[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}",
         "settings[resource.name] = {name: entry.value for name, entry in entries.items() if not entry.is_default}",
         tests=("embedded/test_topics_on_broker.py::test_broken_promise_is_refused_by_name",),
