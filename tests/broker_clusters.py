@@ -17,7 +17,7 @@ import pytest
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster
 from tests.helpers.partition_leaders import PartitionLeaders
 from tests.helpers.proxied_kafka import ProxiedKafka
-from tests.helpers.shifted_clock import ShiftedClock, why_no_shifted_clocks
+from tests.helpers.shifted_clock import ShiftedClock, shifted_clocks, why_no_shifted_clocks
 
 CLUSTER_FIXTURES = frozenset({"kafka_cluster", "proxied_kafka", "broker_clocks"})
 BROKERS = 3
@@ -52,8 +52,7 @@ def kafka_cluster(_kafka_cluster: EmbeddedKafkaCluster) -> Iterator[EmbeddedKafk
 @pytest.fixture(scope="session")
 def _proxied_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Proxied]:
     folder = tmp_path_factory.mktemp("proxied-kafka")
-    ids = range(1, BROKERS + 1) if why_no_shifted_clocks() is None else range(0)
-    clocks = {broker: ShiftedClock(folder, f"broker-{broker}") for broker in ids}
+    clocks = shifted_clocks(folder, BROKERS)
     environments = {broker: clock.environment for broker, clock in clocks.items()}
     with ProxiedKafka(folder / "kafka", BROKERS, environments=environments) as kafka:
         yield _Proxied(kafka, clocks)

@@ -1,7 +1,6 @@
 """A server of the real Kafka in a JVM of its own, for one machine."""
 
 import os
-import socket
 import struct
 import subprocess
 import uuid
@@ -12,6 +11,7 @@ from types import MappingProxyType
 
 from controlplane.embedded.jars import broker_jars
 from controlplane.embedded.java import Java, find_java
+from controlplane.embedded.kafka_request import ask
 from controlplane.embedded.kafka_settings import CLIENTS_LISTENER, Listener, ServerRole, settings_text
 from controlplane.embedded.server import HOST, EmbeddedServer, free_port
 from controlplane.errors import PrerequisiteError
@@ -25,6 +25,8 @@ _ANSWER_TIMEOUT_S = 1.0
 _METADATA_API_KEY = 3
 _VERSIONS_API_KEY = 18
 _METADATA_VERSION = 1
+_HEADER_BYTES = 4
+"""An answer's header: the correlation id."""
 
 _LOGGING = """\
 appender.out.type=Console
@@ -154,15 +156,7 @@ class EmbeddedKafka(EmbeddedServer):
             OSError: there is no whole answer.
         """
         request = struct.pack(">hhih", api_key, version, 1, -1) + body
-        with socket.create_connection((HOST, self.port), timeout=_ANSWER_TIMEOUT_S) as connection:
-            connection.sendall(struct.pack(">i", len(request)) + request)
-            with connection.makefile("rb") as answer:
-                head = answer.read(8)  # size and correlation id
-                size = struct.unpack(">ii", head)[0] - 4 if len(head) == 8 else 0  # noqa: PLR2004 - two int32
-                received = answer.read(size)
-        if not received or len(received) < size:
-            raise ConnectionError(f"port {self.port} ended the connection within an answer")
-        return received
+        return ask(HOST, self.port, request, _ANSWER_TIMEOUT_S)[_HEADER_BYTES:]
 
 
 def new_cluster_id() -> str:

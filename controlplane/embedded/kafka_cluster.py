@@ -16,11 +16,10 @@ from controlplane.embedded.server import EmbeddedServer, free_port
 from controlplane.errors import PrerequisiteError
 
 CLUSTER_FILE: Final = "cluster.json"
-CONTROLLERS: Final = 3
+_CONTROLLERS: Final = 3
 """Controllers of a cluster that has brokers enough, or whose controllers are apart: one may be missing."""
-FIRST_CONTROLLER_APART: Final = 101
+_FIRST_CONTROLLER_APART: Final = 101
 """The id of the first controller that is no broker; the next ones follow."""
-
 _MEETING_DEADLINE_S: Final = 60.0
 _POLL_INTERVAL_S: Final = 0.05
 _HEAP_MB: Final = 256
@@ -70,6 +69,18 @@ def brokers_in(data_dir: Path) -> int | None:
     """
     plan = _read_plan(data_dir)
     return None if plan is None else len(plan.broker_ports)
+
+
+def controller_ids(brokers: int, *, controllers_apart: bool) -> range:
+    """The ids of a cluster's controllers.
+
+    Args:
+        brokers: the number of its brokers, whose ids begin at 1.
+        controllers_apart: whether the controllers are processes of their own; otherwise the first brokers are.
+    """
+    number = _CONTROLLERS if controllers_apart or brokers >= _CONTROLLERS else 1
+    first = _FIRST_CONTROLLER_APART if controllers_apart else 1
+    return range(first, first + number)
 
 
 class EmbeddedKafkaCluster(Running):
@@ -230,12 +241,10 @@ def _stop_at_once(servers: Iterable[EmbeddedServer]) -> None:
 
 
 def _plan_for(data_dir: Path, brokers: int, *, controllers_apart: bool, first_port: int | None) -> ClusterPlan:
-    number = CONTROLLERS if controllers_apart or brokers >= CONTROLLERS else 1
-    first = FIRST_CONTROLLER_APART if controllers_apart else 1
-    controllers = range(first, first + number)
+    controllers = controller_ids(brokers, controllers_apart=controllers_apart)
     plan = _read_plan(data_dir)
     if plan is None:
-        ports = _free_ports(brokers + number)
+        ports = _free_ports(brokers + len(controllers))
         plan = ClusterPlan(
             new_cluster_id(),
             dict(zip(range(1, brokers + 1), ports, strict=False)),

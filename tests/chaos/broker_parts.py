@@ -7,14 +7,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from controlplane.embedded.server import free_port
 from controlplane.embedded.services import Addresses
 from controlplane.embedded.valkey import EmbeddedValkey
-from tests.chaos.proxy import HOST, LinkMode, Proxy
+from tests.chaos.lease_links import LeaseLinks
+from tests.chaos.proxy import LinkMode
 from tests.helpers.certificates import Authority
 from tests.helpers.proxied_kafka import ProxiedKafka
 from tests.helpers.secured_kafka import tls_login_of
-from tests.helpers.shifted_clock import ShiftedClock, why_no_shifted_clocks
+from tests.helpers.shifted_clock import shifted_clocks
 
 
 class BrokerParts:
@@ -49,8 +49,7 @@ class BrokerParts:
         if self.security_file:
             lines = [f"{key}={value}\n" for key, value in self.security.items()]
             self.security_file.write_text("".join(lines), encoding="utf-8")
-        ids = range(1, brokers + 1) if why_no_shifted_clocks() is None else range(0)
-        self.clocks = {each: ShiftedClock(folder, f"broker-{each}") for each in ids}
+        self.clocks = shifted_clocks(folder, brokers)
         self.brokers = ProxiedKafka(
             folder / "kafka",
             brokers,
@@ -62,18 +61,15 @@ class BrokerParts:
         self.valkey = EmbeddedValkey(folder / "valkey")
         self._names = tuple(names)
         self._copy = folder / "valkey-copy"
-        self._lease_links = {name: free_port() for name in names}
-        self._proxy = Proxy()
+        self._lease_links = LeaseLinks(self.valkey, names)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         """Start everything, with every link open and every clock right."""
         with ExitStack() as stack:
-            stack.enter_context(self._proxy)
             stack.enter_context(self.valkey)
+            stack.enter_context(self._lease_links)
             stack.enter_context(self.brokers)
-            for name, port in self._lease_links.items():
-                self._proxy.link(name, port, self.valkey.port)
             self._stack = stack.pop_all()
         return self
 
@@ -97,7 +93,7 @@ class BrokerParts:
 
     def addresses_of(self, name: str) -> Addresses:
         """Where a process finds its links."""
-        return Addresses(self.brokers.bootstrap_servers(name), f"redis://{HOST}:{self._lease_links[name]}/0")
+        return Addresses(self.brokers.bootstrap_servers(name), self._lease_links.url_of(name))
 
     def set_kafka_link(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
         """Change what becomes of what a process and every broker send each other."""
@@ -106,7 +102,7 @@ class BrokerParts:
 
     def set_lease_link(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
         """The same for the lease store."""
-        self._proxy.set(name, mode, delay_ms)
+        self._lease_links.set(name, mode, delay_ms)
 
     def kill_kafka(self) -> None:
         """Kill every server of Kafka, as a power failure of the whole room would."""

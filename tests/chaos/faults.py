@@ -64,7 +64,7 @@ LEADER_DEATHS = frozenset({FaultKind.LEADER_KILLED, FaultKind.LEADER_AND_NODE_KI
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Whom a fault is about.
+    """The processes that a fault affects.
 
     Attributes:
         leader: the controller that leads.
@@ -89,7 +89,7 @@ class Injector:
         self._looks: list[Callable[[], Effect]] = []
 
     def victims(self) -> Victims:
-        """Whom the next fault may be about."""
+        """The processes that the next fault may affect."""
         leader = self._cluster.real.leader()
         standby = self._chance.choice(sorted(set(self._cluster.real.controllers) - {leader}))
         return Victims(leader, standby, self._chance.choice(sorted(self._cluster.nodes)))
@@ -109,7 +109,7 @@ class Injector:
         return [look() for look in self._looks]
 
     def end(self) -> None:
-        """Undo what there is to undo: who died is started again, who stood still goes on, links are open."""
+        """Undo what there is to undo: start dead processes again, let paused ones go on, open links."""
         self._looks.clear()
         while self._undo:
             self._undo.pop()()

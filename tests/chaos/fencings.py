@@ -1,8 +1,9 @@
 """Judges whether nodes were rightly fenced for silence, from the heartbeats that Kafka acknowledged and the decisions.
 
 It works out the silence for itself: from the records of the node's partition, in their order, up to where the decision
-had read. What a node sent and Kafka acknowledged stands there; of the time between two ticks at most as much counts as
-a broker's clock may be believed, so that a clock that is stepped makes no silence.
+had read. What a node sent and Kafka acknowledged stands there. Silence counts from the append of the last heartbeat, as
+in the core (:func:`controlplane.core.membership.log_time.observe_partition`). Of the time between two ticks at most
+:data:`controlplane.config.MAX_TICK_GAP_MS` counts, so that a clock that is stepped makes no silence.
 """
 
 from collections import defaultdict
@@ -67,7 +68,7 @@ def _unheard(
         home = partition_of(event.node_id.encode(), max(partitions, default=0) + 1)
         upto = decision.positions[position_key(TopicPartition(HEARTBEATS, home))]
         silence_ms = _silence_ms([each for each in partitions[home] if each.offset < upto], event)
-        if silence_ms is not None and silence_ms < rules.silence_limit_ms:
+        if silence_ms is not None and silence_ms <= rules.silence_limit_ms:
             yield (
                 f"seq {decision.seq} fenced {event.node_id} of incarnation {event.incarnation}, whose last heartbeat "
                 f"was acknowledged {silence_ms} ms before, at heartbeats[{home}] before offset {upto}"
@@ -75,7 +76,7 @@ def _unheard(
 
 
 def _silence_ms(records: Sequence[RawRecord], event: NodeFenced) -> int | None:
-    """Time from the last tick before the last heartbeat of the incarnation; None if no heartbeat of it is kept."""
+    """Log time from the last heartbeat of the incarnation to the last tick; None if no heartbeat of it is kept."""
     silence_ms: int | None = None
     ticked_ms: int | None = None
     for record in records:
@@ -87,12 +88,18 @@ def _silence_ms(records: Sequence[RawRecord], event: NodeFenced) -> int | None:
             event.node_id,
             event.incarnation,
         ):
-            silence_ms = 0
+            # The gap in which the heartbeat stands counts from it on: the next tick adds the whole gap.
+            silence_ms = -_gap_ms(ticked_ms, record)
         elif isinstance(payload, Tick):
-            if silence_ms is not None and ticked_ms is not None:
-                silence_ms += min(max(0, record.append_time_ms - ticked_ms), MAX_TICK_GAP_MS)
+            if silence_ms is not None:
+                silence_ms += _gap_ms(ticked_ms, record)
             ticked_ms = record.append_time_ms
     return silence_ms
+
+
+def _gap_ms(ticked_ms: int | None, record: RawRecord) -> int:
+    """The log time from the last tick to a record; 0 before the first tick."""
+    return 0 if ticked_ms is None else min(max(0, record.append_time_ms - ticked_ms), MAX_TICK_GAP_MS)
 
 
 def _too_many(fencings: Sequence[NodeFenced], nodes: int, rules: ClusterPolicy) -> Iterator[str]:

@@ -10,10 +10,8 @@ from controlplane.embedded.kafka_settings import Listener
 from controlplane.embedded.server import free_port
 from controlplane.embedded.services import Addresses
 from controlplane.embedded.valkey import EmbeddedValkey
+from tests.chaos.lease_links import LeaseLinks
 from tests.chaos.proxy import HOST, LinkMode, Proxy
-
-_KAFKA = "kafka"
-_LEASE_STORE = "lease store"
 
 
 class Parts(Protocol):
@@ -57,22 +55,21 @@ class ChaosParts:
     def __init__(self, folder: Path, names: list[str]) -> None:
         """Choose the ports; nothing runs yet."""
         self._kafka_links = {name: Listener(name.upper(), free_port(), free_port()) for name in names}
-        self._lease_links = {name: free_port() for name in names}
         self.kafka = EmbeddedKafka(folder / "kafka", listeners=list(self._kafka_links.values()))
         self.valkey = EmbeddedValkey(folder / "valkey")
-        self.proxy = Proxy()
+        self._lease_links = LeaseLinks(self.valkey, names)
+        self._proxy = Proxy()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         """Start everything, with every link open."""
         with ExitStack() as stack:
-            stack.enter_context(self.proxy)
+            stack.enter_context(self._proxy)
             stack.enter_context(self.valkey)
+            stack.enter_context(self._lease_links)
             stack.enter_context(self.kafka)
             for name, door in self._kafka_links.items():
-                self.proxy.link(f"{name} {_KAFKA}", door.advertised_port, door.port)
-            for name, port in self._lease_links.items():
-                self.proxy.link(f"{name} {_LEASE_STORE}", port, self.valkey.port)
+                self._proxy.link(name, door.advertised_port, door.port)
             self._stack = stack.pop_all()
         return self
 
@@ -107,14 +104,12 @@ class ChaosParts:
 
     def addresses_of(self, name: str) -> Addresses:
         """Where a process finds its links."""
-        return Addresses(
-            f"{HOST}:{self._kafka_links[name].advertised_port}", f"redis://{HOST}:{self._lease_links[name]}/0"
-        )
+        return Addresses(f"{HOST}:{self._kafka_links[name].advertised_port}", self._lease_links.url_of(name))
 
     def set_kafka_link(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
         """Change what becomes of what a process and Kafka send each other."""
-        self.proxy.set(f"{name} {_KAFKA}", mode, delay_ms)
+        self._proxy.set(name, mode, delay_ms)
 
     def set_lease_link(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
         """The same for the lease store."""
-        self.proxy.set(f"{name} {_LEASE_STORE}", mode, delay_ms)
+        self._lease_links.set(name, mode, delay_ms)

@@ -1,6 +1,6 @@
 """A TCP proxy whose links are slowed, cut and left half-open: ``python -m tests.chaos.proxy`` with orders on its input.
 
-It is a process of its own, because what it forwards must not wait for whoever breaks it. Each line of its standard
+It is a process of its own, because what it forwards must not wait for a test that breaks it. Each line of its standard
 input is an order, ``{"link": ..., "listen": ..., "target": ...}`` for a new link or ``{"link": ..., "mode": ...,
 "delay_ms": ...}`` for an old one; each is answered by a line once it holds. ``{"link": ...}`` alone is answered by the
 number of bytes of answers that the link has carried.
@@ -29,7 +29,7 @@ class LinkMode(Enum):
     CUT = "cut"
     """Connections are closed, and new ones too: the other side is told."""
     HALF_OPEN = "half-open"
-    """Connections stay and carry nothing in either direction: nobody is told. They go on afterwards."""
+    """Connections stay and carry nothing in either direction, without word to either side. They go on afterwards."""
     ANSWERS_LOST = "answers lost"
     """Requests arrive, answers are swallowed; the connections end when the link is open again."""
 
@@ -123,7 +123,7 @@ class Proxy:
             self._process.communicate()
 
     def link(self, name: str, listen: int, target: int) -> None:
-        """A new link: whoever connects to the port ``listen`` reaches ``target``."""
+        """A new link: a connection to the port ``listen`` reaches ``target``."""
         self._order({"link": name, "listen": listen, "target": target})
 
     def set(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Whether a cluster has got over a fault: everybody does his part again, so that the next fault costs what it costs."""
+"""Whether a cluster has got over a fault: every process works again, so that the next fault costs what it costs."""
 
 from pathlib import Path
 

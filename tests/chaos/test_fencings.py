@@ -36,7 +36,7 @@ def fencing(upto: int, *at_ms: int) -> list[Decision]:
 
 def test_a_node_that_was_heard_is_named() -> None:
     """Its heartbeat is before the position of the decision, a second before."""
-    verdict = judge_fencings(fencing(12, 5), records([BEAT, TICK, BEAT, *[TICK] * 40]), 4)
+    verdict = judge_fencings(fencing(13, 5), records([BEAT, TICK, BEAT, *[TICK] * 40]), 4)
     assert verdict.fenced == 1
     assert "seq 1 fenced n1 of incarnation 1" in verdict.wrong[0]
     assert "1000 ms before" in verdict.wrong[0]
@@ -48,11 +48,20 @@ def test_a_node_that_was_silent_is_not() -> None:
     assert judge_fencings(fencing(len(values) - 1, 5), records(values), 4) == (1, ())
 
 
+def test_silence_counts_from_the_append_of_the_heartbeat() -> None:
+    """Not from the tick before it: a fencing up to one gap early would pass. Silence has to exceed the limit."""
+    values = [TICK, BEAT, *[TICK] * LIMIT_TICKS]
+    early = records(values, [TICK_MS, 90, 100, *[TICK_MS] * (LIMIT_TICKS - 1)])
+    assert "2500 ms before" in judge_fencings(fencing(len(values), 5), early, 4).wrong[0]
+    due = records(values, [TICK_MS, 90, 101, *[TICK_MS] * (LIMIT_TICKS - 1)])
+    assert judge_fencings(fencing(len(values), 5), due, 4) == (1, ())
+
+
 def test_a_clock_that_is_stepped_makes_no_silence() -> None:
     """An hour ahead between two ticks counts like one late tick."""
     values = [TICK, BEAT, TICK, TICK]
     steps = [100, 100, 100, 3_600_000]
-    assert "400 ms before" in judge_fencings(fencing(4, 5), records(values, steps), 4).wrong[0]
+    assert "300 ms before" in judge_fencings(fencing(4, 5), records(values, steps), 4).wrong[0]
 
 
 def test_a_fencing_whose_records_are_gone_is_not_judged() -> None:

@@ -12,7 +12,7 @@ from controlplane.config import ClusterConfig
 from controlplane.core.values.identifiers import Term
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
-from controlplane.ports import LeaseGranted, LeaseHeld, LeaseMissing, LeaseRenewed
+from controlplane.ports import NOTHING_NOTED, LeaseGranted, LeaseHeld, LeaseMissing, LeaseRenewed
 from tests.contracts.lease_contract import (
     LeaseContract,
     LeaseOutageContract,
@@ -38,7 +38,7 @@ class TestValkeyLease(LeaseContract):
 
 
 class TestValkeyLeaseOutage(LeaseOutageContract):
-    """A server that is frozen: connections stay, and nobody answers."""
+    """A server that is frozen: connections stay, and no request is answered."""
 
     @pytest.fixture
     def world(self, own_valkey_server: Callable[[], EmbeddedValkey], cluster_name: str) -> Iterator[LeaseWorld]:
@@ -118,6 +118,20 @@ def test_a_note_of_a_former_release_says_nothing_of_partitions(
     assert worst_ms is None
     store.write_acknowledged("c", LONG_MS, 100)
     assert store.read_acknowledged("a").worst_partition_ms is not None
+    store.close()
+
+
+def test_a_note_from_a_time_ahead_is_replaced(valkey_server: EmbeddedValkey, cluster_name: str) -> None:
+    """The server's clock was set back since: the note would say nothing until the clock has come that far again."""
+    cluster = ClusterConfig(cluster_name)
+    store = RedisLeaseStore(cluster, valkey_server.redis_url, 5_000)
+    store.write_acknowledged("b", 0, 0)
+    with redis.Redis.from_url(valkey_server.redis_url) as connection:
+        for field in ("at_ms", "worst_at_ms"):
+            connection.hincrby(cluster.acknowledged_key, field, 3_600_000)
+    assert store.read_acknowledged("a") == NOTHING_NOTED
+    store.write_acknowledged("c", 100, 200)
+    assert None not in store.read_acknowledged("a")
     store.close()
 
 

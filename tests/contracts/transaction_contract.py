@@ -77,7 +77,7 @@ class TransactionContract:
     def test_a_barrier_is_behind_all_that_was_acknowledged_and_before_the_end_that_a_reader_finds(
         self, world: LogWorld
     ) -> None:
-        """Only so can a new leader tell an end that is up to date; and nobody is to take the barrier for a decision."""
+        """Only so can a new leader tell an end that is up to date; no reader is to take the barrier for a decision."""
         former = opened(world)
         former.commit([decision(b"former"), OutgoingRecord(ROUTING_TABLE, b"k", b"row")])
         deliveries = send_all(world.open_events(), [decision(b"single")])
@@ -91,6 +91,12 @@ class TransactionContract:
         assert writer.commit([decision(b"next")]) is CommitOutcome.COMMITTED
         assert values(read_all(world, DECISIONS)) == [b"former", b"single", b"next"]
         assert values(read_all(world, ROUTING_TABLE)) == [b"row"]
+
+    def test_a_barrier_is_behind_the_records_of_its_own_transaction_alone(self, world: LogWorld) -> None:
+        """Offsets of a former commit would name ends that were passed long ago."""
+        writer = opened(world)
+        writer.commit([OutgoingRecord(ROUTING_TABLE, b"k", b"row")])
+        assert writer.write_barrier([decision(b"barrier")]) == {DECISIONS_0: 0}
 
     def test_a_fenced_writer_writes_no_barrier(self, world: LogWorld) -> None:
         """Its end would be up to date for a moment only: the later writer commits behind it."""

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.embedded.kafka_cluster import CLUSTER_FILE, EmbeddedKafkaCluster, brokers_in, cluster_settings
+from controlplane.embedded.kafka_cluster import (
+    CLUSTER_FILE,
+    EmbeddedKafkaCluster,
+    brokers_in,
+    cluster_settings,
+    controller_ids,
+)
 from controlplane.embedded.kafka_settings import ServerRole, settings_text
 from controlplane.embedded.server import free_port
 from controlplane.embedded.services import EmbeddedServices
@@ -22,11 +28,12 @@ def test_three_brokers_have_three_controllers(
     cluster = EmbeddedKafkaCluster(tmp_path, brokers, controllers_apart=controllers_apart)
     assert list(cluster.brokers) == list(range(1, brokers + 1))
     assert list(cluster.controller_ports) == controllers
+    assert list(controller_ids(brokers, controllers_apart=controllers_apart)) == controllers
     assert list(cluster.controllers) == (controllers if controllers_apart else [])
 
 
 def test_a_folder_keeps_its_cluster(tmp_path: Path) -> None:
-    """Ports stay over restarts; another number of brokers would leave copies behind that nobody serves."""
+    """Ports stay over restarts; another number of brokers would leave copies behind that no broker serves."""
     first = EmbeddedKafkaCluster(tmp_path)
     assert EmbeddedKafkaCluster(tmp_path).bootstrap_servers == first.bootstrap_servers
     assert brokers_in(tmp_path) == 3

@@ -18,7 +18,7 @@ from controlplane.core.values.inputs import InputRecord
 from controlplane.core.values.partitioning import partition_of
 
 _STEP_MS: Final = 50
-_TICK_MS: Final = 100
+TICK_MS: Final = 100
 _PARTITIONS: Final = 2
 _EARLIER_MS: Final = 3_000
 
@@ -36,8 +36,6 @@ class CutFleet:
         self,
         seed: int,
         node_count: int,
-        policy: ClusterPolicy | None = None,
-        level: int = FEATURE_LEVEL,
         ahead_ms: Mapping[int, int] | None = None,
     ) -> None:
         """All nodes are members, and have been heard for three seconds.
@@ -46,6 +44,7 @@ class CutFleet:
         """
         self._ahead_ms = ahead_ms or {}
         self._memberships = 0
+        self._last_beat_ms: dict[NodeId, int] = {}
         choose = random.Random(seed)
         self.names: tuple[NodeId, ...] = tuple(f"n{number:02}" for number in range(node_count))
         self._phase_ms = {name: choose.randrange(0, 1_000, _STEP_MS) for name in self.names}
@@ -57,8 +56,7 @@ class CutFleet:
         self.fenced: list[tuple[NodeId, int]] = []
         self.state = State()
         self._observe([self._record(number, Tick("c1", 0)) for number in range(_PARTITIONS)])
-        new_log = "log", policy or ClusterPolicy(slot_count=8)
-        opening = Opening(new_log, level, observed_from=dict.fromkeys(places, 0))
+        opening = Opening(("log", ClusterPolicy(slot_count=8)), FEATURE_LEVEL, observed_from=dict.fromkeys(places, 0))
         self.state = open_term(self.state, self._observations, Term(1), "c1", "test", opening).state
         for name in self.names:
             self.join(name)
@@ -70,18 +68,23 @@ class CutFleet:
         self._observe([InputRecord(Coordinates(MEMBERSHIP, 0, self._memberships, 0), join, b"")])
         self._memberships += 1
 
+    def last_beat_ms(self, name: NodeId) -> int:
+        """The time at which a node has sent its last heartbeat so far."""
+        return self._last_beat_ms[name]
+
     def run(self, elapsed_ms: int, silent: Collection[NodeId] = (), joined: Collection[NodeId] = ()) -> None:
         """Let virtual time pass; the silent nodes send no heartbeat, and those that joined since do."""
         for _ in range(0, elapsed_ms, _STEP_MS):
             self.now_ms += _STEP_MS
             records = []
-            if self.now_ms % _TICK_MS == 0:
+            if self.now_ms % TICK_MS == 0:
                 tick = Tick("c1", self.now_ms, self.state.seq, self.state.epoch)
                 records += [self._record(number, tick) for number in range(_PARTITIONS)]
             for name in (*self.names, *joined):
                 if self.now_ms % 1_000 == self._phase_ms.get(name, 0) and name not in silent:
                     beat = Heartbeat(name, 1, self.now_ms, Epoch(0), NodeRole.DATA)
                     records.append(self._record(partition_of(name.encode(), _PARTITIONS), beat))
+                    self._last_beat_ms[name] = self.now_ms
             self._observe(records)
             self._decide()
 

@@ -1,9 +1,9 @@
 """Requests of Kafka's own protocol that Python's client does not have: sent to the first broker that answers."""
 
-import socket
-import struct
 from io import BytesIO
 from typing import Final
+
+from controlplane.embedded.kafka_request import ask
 
 NULL_CLIENT: Final = -1
 """The client's name in a request's header: none."""
@@ -17,11 +17,8 @@ def ask_any(bootstrap_servers: str, request: bytes) -> BytesIO:
     for server in bootstrap_servers.split(","):
         host, _, port = server.rpartition(":")
         try:
-            with socket.create_connection((host, int(port)), timeout=_TIMEOUT_S) as connection:
-                connection.sendall(struct.pack(">i", len(request)) + request)
-                with connection.makefile("rb") as stream:
-                    return BytesIO(stream.read(struct.unpack(">i", stream.read(4))[0]))
-        except (OSError, struct.error) as error:
+            return BytesIO(ask(host, int(port), request, _TIMEOUT_S))
+        except OSError as error:
             errors.append(f"{server}: {error}")
     raise AssertionError(f"no broker answered: {errors}")
 

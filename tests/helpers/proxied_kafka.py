@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
-from controlplane.embedded.kafka_cluster import CONTROLLERS, FIRST_CONTROLLER_APART, EmbeddedKafkaCluster, ServerOptions
+from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster, ServerOptions, controller_ids
 from controlplane.embedded.kafka_settings import Listener
 from controlplane.embedded.server import free_port
 from tests.chaos.proxy import HOST, LinkMode, Proxy
@@ -61,8 +61,7 @@ class ProxiedKafka:
             for caller in callers
             for broker in ids
         }
-        first = FIRST_CONTROLLER_APART if controllers_apart else 1
-        controllers = range(first, first + (CONTROLLERS if controllers_apart or brokers >= CONTROLLERS else 1))
+        controllers = controller_ids(brokers, controllers_apart=controllers_apart)
         self._controller_listeners = {(f"broker-{caller}", each): free_port() for caller in ids for each in controllers}
         # One that leads the quorum tells the others where to fetch from it, and so leads them past their own links.
         advertised = {} if controllers_apart else {each: free_port() for each in controllers}
@@ -134,7 +133,7 @@ class ProxiedKafka:
     def isolate(self, broker: int, mode: LinkMode = LinkMode.HALF_OPEN, *, also_from_clients: bool = True) -> None:
         """Cut a broker off from all other brokers, and from every process unless these are to reach it still.
 
-        Half-open, nobody is told: packets are lost without a reset.
+        Half-open, packets are lost without a reset, and neither side is told.
         """
         for caller, target in self._links_of(broker):
             if also_from_clients or caller.startswith("broker-"):

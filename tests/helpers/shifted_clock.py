@@ -51,6 +51,13 @@ class ShiftedClock:
             file.write(struct.pack("=q", milliseconds))
 
 
+def shifted_clocks(folder: Path, brokers: int) -> dict[int, ShiftedClock]:
+    """A clock for each of the brokers 1 to N, by id; empty where clocks cannot be shifted."""
+    if why_no_shifted_clocks() is not None:
+        return {}
+    return {broker: ShiftedClock(folder, f"broker-{broker}") for broker in range(1, brokers + 1)}
+
+
 @cache
 def _compiler() -> str | None:
     return next((found for name in _COMPILERS if (found := shutil.which(name)) is not None), None)

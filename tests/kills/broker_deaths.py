@@ -29,7 +29,7 @@ class BrokerDeath:
         with_leader: whether the controllers' leader was killed in the same moment.
         leader_changed: whether another controller led afterwards, or a term was opened.
         gap_ms: the longest time without a decision, from the death on.
-        refused_ms: the longest time for which a node did not serve.
+        refused_ms: the longest time for which no answer shows that a node served.
         first_commit_ms: kill to the first commit of the next term, 0 without one.
         late_ms: how late the machine woke the watch at worst.
         counts: what became of the traffic meanwhile.

@@ -1,10 +1,9 @@
 """Watches a cluster while something dies: when decisions arrive, who makes them, and for how long nodes refuse."""
 
-import contextlib
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -17,12 +16,12 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.membership.inputs import NodeJoined, NodeLeft
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.session.node_session import SessionState
-from controlplane.errors import LogUnavailableError
 from controlplane.inspection.readers import DecisionFollower
 from controlplane.ports import Delivery, OutgoingRecord
 from examples.kv.moving import place_of
 from examples.kv.protocol import Connections, Unreachable
 from tests.kills.cluster import KvCluster
+from tests.kills.repeating import Repeating
 
 _PROBE: Final = "probe"
 _PROBE_S: Final = 0.3
@@ -39,96 +38,130 @@ class Arrival(NamedTuple):
     decision: Decision
 
 
+class Samples:
+    """What one node answered, each time that it was asked whether it serves.
+
+    Attributes:
+        longest_s: the longest time for which no answer shows that it served.
+        late_s: how much later than asked for the thread that asks was woken at worst.
+    """
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self.late_s = 0.0
+        self._served_s: float | None = None
+
+    def add(self, asked_s: float, answered_s: float, *, serves: bool) -> None:
+        """Take an answer, or the end of the wait for one. A node that serves did so at some time between the two."""
+        if self._served_s is None:
+            self._served_s = asked_s
+        self.longest_s = max(self.longest_s, answered_s - self._served_s)
+        if serves:
+            self._served_s = asked_s
+
+    def woken(self, late_s: float) -> None:
+        """Take how late the thread was woken."""
+        self.late_s = max(self.late_s, late_s)
+
+
 class Watch:
-    """Three threads: one reads decisions, one asks nodes for their state, one lets a probe join and leave.
+    """Threads: one reads decisions, one lets a probe join and leave, and one for each node asks it for its state.
 
     The probe holds no slots. It joins and leaves every 0.3 s, so that there is always something to decide, and a gap
     between decisions means that none could be made. As agents do, it sends again what is not acknowledged: a leave
-    whose join was lost is refused, and decisions wait for the letter. A context manager: it watches within the block.
+    whose join was lost is refused, and decisions wait for the letter. A context manager: it watches within the block,
+    and raises the failure of a thread at the end of a block that had none.
 
     Args:
         cluster: the cluster, which runs.
 
     Attributes:
         arrivals: the decisions that have come.
-        late_s: how much later than asked for a thread of the watch was woken at worst: what of the other figures may be
-            the machine's.
     """
 
     def __init__(self, cluster: KvCluster) -> None:
         self._cluster = cluster
-        self._stopping = threading.Event()
-        self._ended_s = 0.0
-        self.late_s = 0.0
+        self._ended_s: float | None = None
         self.arrivals: list[Arrival] = []
         self._connections = Connections()
         self._source = open_source(cluster.real.cluster, cluster.real.kafka)
         self._writer = KafkaEventWriter(cluster.real.cluster, cluster.real.kafka, _PROBE_TIMEOUT_MS)
-        self._refusing_s: defaultdict[str, float] = defaultdict(float)
-        self._threads = [threading.Thread(target=self._repeat, args=(step,)) for step in self._steps()]
+        self._samples = {node_id: Samples() for node_id in cluster.nodes}
+        self._threads = Repeating(self._steps())
 
     def __enter__(self) -> Self:
         """Begin."""
-        for thread in self._threads:
-            thread.start()
-        self.wait_for(lambda _: True, "a decision on the probe")
+        with ExitStack() as stack:
+            stack.callback(self._end)
+            self._threads.start()
+            self.wait_for(lambda _: True, "a decision on the probe")
+            stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """End."""
-        self._ended_s = time.monotonic()
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join()
-        self._connections.close()
-        self._writer.close()
-        self._source.close()
+        self._end()
+        if error is None:
+            self._threads.raise_failure()
+
+    @property
+    def late_s(self) -> float:
+        """How much later than asked for a thread was woken at worst: what of other figures may be the machine's."""
+        return max((samples.late_s for samples in self._samples.values()), default=0.0)
 
     def wait_for(self, wanted: Callable[[Decision], bool], what: str, since: int = 0) -> Arrival:
         """The first arrival from the index ``since`` on that is wanted.
 
         Raises:
             AssertionError: it did not come within the time for which a cluster is waited for.
+            RuntimeError: a thread of the watch has failed.
         """
-        self._cluster.wait_until(lambda: any(wanted(each.decision) for each in self.arrivals[since:]), what)
+
+        def has_come() -> bool:
+            self._threads.raise_failure()
+            return any(wanted(each.decision) for each in self.arrivals[since:])
+
+        self._cluster.wait_until(has_come, what)
         return next(each for each in self.arrivals[since:] if wanted(each.decision))
 
     def longest_gap_s(self, since_s: float) -> float:
         """The longest time without a decision from ``since_s`` (monotonic) on, up to now or to the end of the watch."""
-        end_s = self._ended_s if self._stopping.is_set() else time.monotonic()
+        end_s = time.monotonic() if self._ended_s is None else self._ended_s
         times = [since_s, *(each.at_s for each in self.arrivals if each.at_s > since_s), end_s]
         return max(after - before for before, after in pairwise(times))
 
     def longest_refusal_s(self) -> float:
-        """The longest time for which one node did not serve, to a sample of 50 ms."""
-        return max(self._refusing_s.values(), default=0.0)
+        """The longest time for which no answer shows that one node served: an upper bound of any refusal.
 
-    def _repeat(self, step: Callable[[], None]) -> None:
-        while not self._stopping.is_set():
-            with contextlib.suppress(LogUnavailableError):
-                step()
+        A node that serves is asked again 50 ms after its answer, so the bound is at most so much, the times of two
+        answers, and what the machine is late, above the refusal itself.
+        """
+        return max((samples.longest_s for samples in self._samples.values()), default=0.0)
+
+    def _end(self) -> None:
+        self._ended_s = time.monotonic()
+        self._threads.end()
+        self._connections.close()
+        self._writer.close()
+        self._source.close()
 
     def _steps(self) -> list[Callable[[], None]]:
         decisions = DecisionFollower(self._source)
-        since_s: dict[str, float] = {}
         incarnation = int(time.time() * 1_000)
 
         def follow() -> None:
             now = [Arrival(time.monotonic(), each.decision) for each in decisions.poll(_POLL_MS)]
             self.arrivals.extend(now)
 
-        def sample() -> None:
+        def sample(node_id: str) -> None:
+            waits_since_s = time.monotonic()
+            self._threads.ending.wait(_SAMPLE_S)
             asked_s = time.monotonic()
-            self._stopping.wait(_SAMPLE_S)
-            self.late_s = max(self.late_s, time.monotonic() - asked_s - _SAMPLE_S)
-            for node_id in sorted(self._cluster.nodes):
-                if self._serves(node_id):
-                    since_s.pop(node_id, None)
-                    continue
-                refused_s = time.monotonic() - since_s.setdefault(node_id, time.monotonic())
-                self._refusing_s[node_id] = max(self._refusing_s[node_id], refused_s)
+            serves = self._serves(node_id)
+            self._samples[node_id].add(asked_s, time.monotonic(), serves=serves)
+            self._samples[node_id].woken(asked_s - waits_since_s - _SAMPLE_S)
 
         def probe() -> None:
             nonlocal incarnation
@@ -136,9 +169,9 @@ class Watch:
             joined = NodeJoined(_PROBE, incarnation, NodeRole.SESSION, (), "", 1, 0, "1", 0)
             for record in (joined, NodeLeft(_PROBE, incarnation, "test")):
                 self._append(OutgoingRecord(MEMBERSHIP, _PROBE.encode(), encode_input(record)))
-                self._stopping.wait(_PROBE_S)
+                self._threads.ending.wait(_PROBE_S)
 
-        return [follow, sample, probe]
+        return [follow, probe, *(partial(sample, node_id) for node_id in sorted(self._samples))]
 
     def _append(self, record: OutgoingRecord) -> None:
         errors: list[str | None] = []
@@ -146,7 +179,7 @@ class Watch:
         def note(delivery: Delivery) -> None:
             errors.append(delivery.error)
 
-        while None not in errors and not self._stopping.is_set():
+        while None not in errors and not self._threads.ending.is_set():
             self._writer.send(record, note)
             self._writer.flush(2 * _PROBE_TIMEOUT_MS)
 

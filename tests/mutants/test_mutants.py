@@ -73,7 +73,7 @@ def test_a_sample_is_found_and_what_is_no_bug_is_not() -> None:
 
 @pytest.mark.slow
 def test_the_command_prints_what_survives(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its status is 1 then, so that a change that opens a hole is noticed by whoever runs it."""
+    """Its status is 1 then, so that a run after a change that opens a hole fails."""
     right = "return ctypes.c_float(value).value"
     survivor = Mutant(
         "controlplane/core/bundles/load/resource_usage.py", Bug("nothing is wrong", right, right, ("usage",))

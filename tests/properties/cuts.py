@@ -20,16 +20,16 @@ _LONGEST_CUT_MS: Final = 20_000
 _STEP_MS: Final = 50
 
 
-def promise(node_count: int, ratio: float = POLICY.protected_ratio) -> int:
+def promise(node_count: int) -> int:
     """How many nodes of a fleet may be fenced for silence within a window."""
-    return max(1, int(ratio * node_count))
+    return max(1, int(POLICY.protected_ratio * node_count))
 
 
 def most_in_a_window(fenced: Sequence[tuple[NodeId, int]]) -> int:
-    """The greatest number of nodes that were fenced within one window."""
+    """The greatest number of nodes that were fenced within one window, both its edges included."""
     times = [at_ms for _, at_ms in fenced]
     return max(
-        (sum(since <= at_ms < since + POLICY.protection_window_ms for at_ms in times) for since in times), default=0
+        (sum(since <= at_ms <= since + POLICY.protection_window_ms for at_ms in times) for since in times), default=0
     )
 
 

@@ -8,10 +8,18 @@ import pytest
 
 from tests.exploration.test_exploration import BUGS
 from tests.helpers.fencing_bounds import DEPLOYMENTS, bounds
+from tests.mutants.table import MUTANTS as MUTANTS_OF_MODULES
+from tests.simulation.mutants.bugs import MUTANTS as MUTANTS_OF_SIMULATION
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "explanation" / "fencing.md"
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE.read_text(encoding="utf-8"))))
+MUTANTS = {each.bug for each in MUTANTS_OF_SIMULATION} | {each.bug.words for each in MUTANTS_OF_MODULES}
+QUOTED_MUTANTS = sorted(
+    name
+    for names in re.findall(r"\bmutants? (\*[^*|]+\*(?:(?:, | and )\*[^*|]+\*)*)", PAGE.read_text(encoding="utf-8"))
+    for name in re.findall(r"\*([^*]+)\*", names)
+)
 
 
 def test_diagram_is_fresh() -> None:
@@ -36,8 +44,20 @@ def test_every_failure_names_a_test_or_was_explored() -> None:
 
 @pytest.mark.parametrize("mistake", re.findall(r"explored: \*(.+?)\*", PAGE.read_text(encoding="utf-8")))
 def test_every_mistake_that_was_explored_is_one_of_those_that_the_search_finds(mistake: str) -> None:
-    """Whoever wants to follow the shortest way to it needs its name."""
+    """Its name leads to the shortest way to it."""
     assert mistake in BUGS
+
+
+@pytest.mark.parametrize("mutant", QUOTED_MUTANTS)
+def test_every_mutant_that_is_named_exists(mutant: str) -> None:
+    """Its name leads to the bug that is put in, and to what finds it."""
+    assert mutant in MUTANTS
+
+
+def test_all_names_of_mutants_are_found_on_the_page() -> None:
+    """A row that names some in another form would not be checked."""
+    assert re.findall(r"\bmutants?\b(?! \*)", PAGE.read_text(encoding="utf-8")) == []
+    assert QUOTED_MUTANTS
 
 
 def test_bounds_are_those_that_the_settings_give() -> None:

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from controlplane.adapters import kafka_reader
-from controlplane.adapters.kafka_out_of_range import LIMIT_S
+from controlplane.adapters.kafka_out_of_range import LIMIT_S, OutOfRangeRetries
 from controlplane.adapters.kafka_queries import KafkaQueries
 from controlplane.adapters.kafka_reader import KafkaLogReader
 from controlplane.config import ClusterConfig, KafkaConfig
@@ -156,3 +156,13 @@ def test_a_log_that_its_leader_calls_truncated_is_told_at_once(
     with pytest.raises(LogContinuityError, match="truncation detected"):
         reader.poll(1, 0)
     assert brokers.now_s == 0
+
+
+def test_an_offset_that_is_lacking_again_is_asked_for_as_long_as_the_first_time() -> None:
+    """What was read between the two shows that nothing was lost; no client is replaced for what is over."""
+    doubts = OutOfRangeRetries()
+    assert doubts.may_go_on(PLACE, OUT_OF_RANGE, 0)
+    doubts.settled(PLACE)
+    assert doubts.cause_to_replace(LIMIT_S) is None
+    assert doubts.may_go_on(PLACE, OUT_OF_RANGE, LIMIT_S)
+    assert not doubts.may_go_on(PLACE, OUT_OF_RANGE, 2 * LIMIT_S)

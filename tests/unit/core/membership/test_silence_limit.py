@@ -1,4 +1,4 @@
-"""A silence limit that changes while nodes are cut off: nobody is fenced while he may still serve."""
+"""A silence limit that changes while nodes are cut off: no node is fenced while it may still serve."""
 
 from controlplane.core.cluster.events import FormerSilenceLimitEnded
 from controlplane.core.cluster.policy import SEVERAL_BROKERS_LEVEL, SILENCE_MARGIN_MS, ClusterPolicy, FormerSilenceLimit

@@ -1,0 +1,34 @@
+"""Bugs in ``controlplane/adapters/kafka_reader.py``, which simulated readers do not run."""
+
+from typing import Final
+
+from tests.mutants.mutant import Bug
+
+_CONTRACT: Final = "contracts/test_log_kafka.py::TestKafkaReader"
+
+BUGS: Final = (
+    Bug(
+        "the high watermark is taken for the end",
+        "return PartitionEnd(offset, max(offset, marks[1]))",
+        "return PartitionEnd(max(offset, marks[1]), max(offset, marks[1]))",
+        tests=(f"{_CONTRACT}::test_an_end_names_its_offset_which_an_open_transaction_holds_back",),
+    ),
+    Bug(
+        "the end is taken for the high watermark",
+        "return PartitionEnd(offset, max(offset, marks[1]))",
+        "return PartitionEnd(offset, offset)",
+        tests=(f"{_CONTRACT}::test_an_end_names_its_offset_which_an_open_transaction_holds_back",),
+    ),
+    Bug(
+        "a log that its leader calls truncated is asked for again",
+        "if is_out_of_range(error) and not is_truncation(error) and",
+        "if is_out_of_range(error) and",
+        tests=("unit/adapters/test_kafka_out_of_range.py",),
+    ),
+    Bug(
+        "records that were deleted are asked for again",
+        "return self._positions[place] >= starts.get(place, 0)",
+        "return True",
+        tests=("unit/adapters/test_kafka_out_of_range.py",),
+    ),
+)

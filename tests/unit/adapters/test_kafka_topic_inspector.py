@@ -1,0 +1,46 @@
+"""What a broker shows of a topic that another one has just created or deleted, without a broker."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource
+
+from controlplane.adapters.kafka_admin_client import KafkaAdmin
+from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
+
+THERE, GOING = "test.decisions", "test.heartbeats"
+
+
+class FakeClient:
+    """Lists two topics, and knows the settings of one of them."""
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        """Both, with one partition each."""
+        assert timeout > 0
+        partitions = {0: SimpleNamespace(replicas=[1, 2])}
+        topics = {name: SimpleNamespace(partitions=partitions) for name in (THERE, GOING)}
+        return SimpleNamespace(topics=topics, brokers={})
+
+    def describe_configs(self, resources: list[ConfigResource], request_timeout: float) -> dict[ConfigResource, Any]:
+        """An answer for each."""
+        assert request_timeout > 0
+        return {
+            resource: SimpleNamespace(result=lambda _, name=resource.name: _settings(name)) for resource in resources
+        }
+
+
+def _settings(name: str) -> dict[str, SimpleNamespace]:
+    if name == GOING:
+        raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    return {"retention.ms": SimpleNamespace(value="-1"), "unknown": SimpleNamespace(value=None)}
+
+
+def test_a_topic_that_only_some_brokers_know_counts_as_missing() -> None:
+    """It is being created or deleted: the next look finds it, or does not."""
+    admin = cast("KafkaAdmin", SimpleNamespace(client=FakeClient()))
+    described = KafkaTopicInspector(admin).describe([THERE, GOING, "test.never-made"])
+    assert list(described.topics) == [THERE]
+    assert described.topics[THERE].replication == 2
+    assert described.topics[THERE].settings == {"retention.ms": "-1"}
+    assert described.hidden == {}
