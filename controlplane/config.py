@@ -85,7 +85,7 @@ class ClusterConfig:
 
     @property
     def acknowledged_key(self) -> str:
-        """The Redis hash that says when Kafka last answered contenders: a tick, and about their worst partition."""
+        """The Redis hash that says when Kafka last answered contenders: a tick, and about all partitions."""
         return f"controlplane:{{{self.name}}}:acknowledged"
 
     @property

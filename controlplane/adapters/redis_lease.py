@@ -48,8 +48,8 @@ class RedisLeaseStore:
         self._release = self._redis.script(redis_scripts.RELEASE)
         self._read = self._redis.script(redis_scripts.READ)
         self._write_mark = self._redis.script(redis_scripts.WRITE_MARK)
-        self._write_acknowledged = self._redis.script(redis_scripts.WRITE_ACKNOWLEDGED)
-        self._read_acknowledged = self._redis.script(redis_scripts.READ_ACKNOWLEDGED)
+        self._write_note = self._redis.script(redis_scripts.WRITE_NOTE)
+        self._read_note = self._redis.script(redis_scripts.READ_NOTE)
         self._contenders = self._redis.script(redis_scripts.CONTENDERS)
 
     def acquire(
@@ -110,13 +110,18 @@ class RedisLeaseStore:
         """See :meth:`controlplane.ports.LeaseStore.write_mark`."""
         self._write_mark([self._cluster.log_mark_key], mark.log_id, mark.term, mark.seq)
 
-    def write_acknowledged(self, owner: ControllerId, acknowledged_ms: int, worst_partition_ms: int) -> None:
-        """See :meth:`controlplane.ports.LeaseStore.write_acknowledged`."""
-        self._write_acknowledged([self._cluster.acknowledged_key], owner, acknowledged_ms, worst_partition_ms)
+    def write_note(self, owner: ControllerId, acknowledged_ms: int, longest_unanswered_ms: int | None) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_note`."""
+        self._write_note(
+            [self._cluster.acknowledged_key],
+            owner,
+            acknowledged_ms,
+            "" if longest_unanswered_ms is None else longest_unanswered_ms,
+        )
 
-    def read_acknowledged(self, owner: ControllerId) -> ContenderNote:
-        """See :meth:`controlplane.ports.LeaseStore.read_acknowledged`."""
-        answer = cast("_Answer", self._read_acknowledged([self._cluster.acknowledged_key], owner))
+    def read_note(self, owner: ControllerId) -> ContenderNote:
+        """See :meth:`controlplane.ports.LeaseStore.read_note`."""
+        answer = cast("_Answer", self._read_note([self._cluster.acknowledged_key], owner))
         return ContenderNote(*(int(age_ms) if age_ms else None for age_ms in answer))
 
     def close(self) -> None:

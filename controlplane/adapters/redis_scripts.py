@@ -143,7 +143,7 @@ return {'written'}
 """
 """KEYS: the mark's hash alone. ARGV: log id, term, seq. Returns ``written``, or ``kept`` if a later one is stored."""
 
-WRITE_ACKNOWLEDGED = """
+WRITE_NOTE = """
 local time = redis.call('TIME')
 local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local function note(owner_field, time_field, at_ms)
@@ -152,13 +152,14 @@ local function note(owner_field, time_field, at_ms)
     redis.call('HSET', KEYS[1], owner_field, ARGV[1], time_field, string.format('%d', at_ms))
 end
 note('owner', 'at_ms', now_ms - tonumber(ARGV[2]))
-note('worst_owner', 'worst_at_ms', now_ms - tonumber(ARGV[3]))
+if ARGV[3] ~= '' then note('worst_owner', 'worst_at_ms', now_ms - tonumber(ARGV[3])) end
 return {'written'}
 """
 """KEYS: the hash alone. ARGV: owner, age in ms of the last acknowledgement, age in ms of the last answer about the
-worst partition. Later times are kept, except one that is ahead: the server's clock was set back since it was stored."""
+partition of which that is longest, or empty. Later times are kept, except one that is ahead: the server's clock was set
+back since it was stored."""
 
-READ_ACKNOWLEDGED = """
+READ_NOTE = """
 local time = redis.call('TIME')
 local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local stored = redis.call('HMGET', KEYS[1], 'owner', 'at_ms', 'worst_owner', 'worst_at_ms')

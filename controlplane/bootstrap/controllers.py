@@ -39,7 +39,6 @@ from controlplane.service.components import ControllerComponents
 from controlplane.service.controller import Controller
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.follower import LogFollower
-from controlplane.service.input_ends import InputEnds, worst_partition_ms
 from controlplane.service.input_reader import InputReader
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_notes import LeaseNotes
@@ -48,6 +47,7 @@ from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.promise_watch import PromiseWatch
 from controlplane.service.snapshots import SnapshotKeeper
 from controlplane.service.ticker import Ticker
+from controlplane.service.topic_ends import TopicEnds, longest_unanswered_ms
 
 LETTER_TIMEOUT_MS = 5_000
 """Time limit for writing a dead letter, after which it is sent again."""
@@ -144,7 +144,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
     ticker = Ticker(event_writers[0], clock, threads, config.controller_id, config.tick_interval_ms)
     machine = ControllerMachine(config.lease.duration_ms)
     profile = None if config.follow_only else _lease_profile(config, clock, lease_stores[0], lock_store, machine)
-    ends = InputEnds(open_reader, clock, threads)
+    ends = TopicEnds(open_reader, clock, threads)
     notes = _lease_notes(config, clock, lease_stores[0], ticker, ends)
     keeper = None if profile is None else _lease_keeper(config, clock, threads, profile, metrics, notes)
     dead_letters = DeadLetterWriter(event_writers[1], config.controller_id, metrics)
@@ -170,14 +170,15 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
 
 
 def _lease_notes(
-    config: ControllerConfig, clock: Clock, lease_store: LeaseStore, ticker: Ticker, ends: InputEnds
+    config: ControllerConfig, clock: Clock, lease_store: LeaseStore, ticker: Ticker, ends: TopicEnds
 ) -> LeaseNotes:
     return LeaseNotes(
         lease_store,
         clock,
         config.controller_id,
         ticker.since_acknowledged_ms,
-        lambda: worst_partition_ms(ticker, ends),
+        # A contender that has begun just now has not reached any partition yet.
+        lambda: longest_unanswered_ms(ticker, ends) if ends.has_answers else None,
     )
 
 

@@ -60,12 +60,12 @@ class ContenderNote(NamedTuple):
 
     Attributes:
         acknowledged_ms: how long ago Kafka acknowledged a tick; None if that is not noted.
-        worst_partition_ms: how long ago it last answered about the partition of which it has not answered for the
+        longest_unanswered_ms: how long ago it last answered about the partition of which it has not answered for the
             longest; None if that is not noted, as by the releases before.
     """
 
     acknowledged_ms: int | None
-    worst_partition_ms: int | None
+    longest_unanswered_ms: int | None
 
 
 NOTHING_NOTED: Final = ContenderNote(None, None)
@@ -122,11 +122,14 @@ class LeaseStore(Protocol):
         """Store a mark, unless a later one of the same log is stored: a leader that was paused writes late."""
         ...
 
-    def write_acknowledged(self, owner: ControllerId, acknowledged_ms: int, worst_partition_ms: int) -> None:
-        """Store how long ago Kafka answered this contender (:class:`ContenderNote`), each unless a later is stored."""
+    def write_note(self, owner: ControllerId, acknowledged_ms: int, longest_unanswered_ms: int | None) -> None:
+        """Store how long ago Kafka answered this contender (:class:`ContenderNote`), each unless a later is stored.
+
+        None leaves what is stored.
+        """
         ...
 
-    def read_acknowledged(self, owner: ControllerId) -> ContenderNote:
+    def read_note(self, owner: ControllerId) -> ContenderNote:
         """The stored note, without what is ``owner``'s own."""
         ...
 

@@ -6,7 +6,6 @@ The machine is :mod:`controlplane.core.election.leading`; its transition table i
 
 import random
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from functools import partial
 from typing import Final, TypeAlias
@@ -33,12 +32,12 @@ from controlplane.errors import FencedError, InvariantViolationError, RetryableE
 from controlplane.ports import CommitOutcome, Signal
 from controlplane.service.components import ControllerComponents
 from controlplane.service.deafness import DeafnessWatch
-from controlplane.service.input_ends import InputEnds, worst_partition_ms
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.promise_watch import PromiseWatch
 from controlplane.service.takeover import TakeOver, read_log, require_slot_policy
 from controlplane.service.tick_watch import TickWatch
 from controlplane.service.ticker import Ticker
+from controlplane.service.topic_ends import TopicEnds, longest_unanswered_ms
 from controlplane.service.warm_up import WarmUp
 
 _POLL_MS: Final = 50
@@ -66,7 +65,7 @@ class Controller:
         machine: ControllerMachine,
         keeper: LeaseKeeper | None,
         ticker: Ticker,
-        input_ends: InputEnds,
+        topic_ends: TopicEnds,
         *,
         promise_watch: PromiseWatch,
         random_source: random.Random,
@@ -76,7 +75,7 @@ class Controller:
         self._keeper = keeper
         self._ticker = ticker
         self._random = random_source
-        self._input_ends = input_ends
+        self._topic_ends = topic_ends
         self._promise_watch = promise_watch
         self._deafness = DeafnessWatch(components.clock)
         self._tick_watch = TickWatch(components.clock, components.metrics)
@@ -108,14 +107,14 @@ class Controller:
             parts.callback(components.input_reader.close)
             parts.callback(components.snapshots.stop)
             parts.callback(self._promise_watch.stop)
-            parts.callback(self._input_ends.stop)
+            parts.callback(self._topic_ends.stop)
             parts.callback(self._ticker.stop)
             if self._keeper is not None:
                 parts.callback(self._keeper.stop)
             parts.callback(self._end, stop, performers)
             components.snapshots.start()
             WarmUp(components, self._ticker).run(stop)
-            self._input_ends.start()
+            self._topic_ends.start()
             self._promise_watch.start()
             if self._keeper is not None:
                 self._keeper.start()
@@ -198,34 +197,30 @@ class Controller:
         self._ticker.cover(self._components.input_reader.known_partitions)
         input_reader = self._components.input_reader
         deaf = self._deafness.look(input_reader.read_to(), self._answered_ends())
+        if self._keeper is not None:
+            self._keeper.notes.ask_for_contenders(needed=bool(deaf))
         since_acknowledged_ms = self._ticker.since_acknowledged_ms()
         return RoundObserved(
             since_acknowledged_ms,
             input_reader.since_last_read_ms(),
             self._ticker.stood_still_ms(),
             is_deaf=bool(deaf),
-            has_standby=bool(deaf) and self._has_standby(deaf),
             contender_ahead_ms=self._contender_ahead_ms(now_ms - since_acknowledged_ms),
-            worst_partition_ms=worst_partition_ms(self._ticker, self._input_ends),
-            contender_worst_partition_ms=None if self._keeper is None else self._keeper.notes.contender_worst_ms(),
+            longest_unanswered_ms=longest_unanswered_ms(self._ticker, self._topic_ends),
+            has_answers=self._topic_ends.has_answers,
+            contender_unanswered_ms=None if self._keeper is None else self._keeper.notes.contender_unanswered_ms(),
         )
 
     def _answered_ends(self) -> dict[TopicPartition, int]:
         """Where the inputs end of which Kafka answers now: also with acknowledgements, where this controller ticks."""
         acknowledged = self._ticker.acknowledged_within(_HEARD_WITHIN_MS)
-        ends = self._input_ends.last().items()
+        ends = self._topic_ends.last().items()
         return {place: end for place, end in ends if place.topic != HEARTBEATS or place in acknowledged}
 
     def _contender_ahead_ms(self, acknowledged_at_ms: int) -> int | None:
         """By how much Kafka's last acknowledgement of a contender's tick is later than that of this controller."""
         contender_at_ms = None if self._keeper is None else self._keeper.notes.contender_acknowledged_at_ms()
         return None if contender_at_ms is None else contender_at_ms - acknowledged_at_ms
-
-    def _has_standby(self, deaf: AbstractSet[TopicPartition]) -> bool:
-        """Whether another controller ticks in a partition that is read on."""
-        observations = self._components.input_reader.observations
-        unread = {place.partition for place in deaf if place.topic == HEARTBEATS}
-        return bool(observations.ticking_outside(unread) - {self._components.config.controller_id})
 
     def _confirm_lease(self) -> LeadingEvent:
         keeper, term = self._keeper, self._machine.state.term

@@ -2,7 +2,7 @@
 
 A controller that reads most of its inputs looks healthy, and yet it sees no death, no join or no intent in the
 partition that it does not read: its connection to one broker may be gone in one direction, or its client be confused.
-It compares how far it has read with the ends of the partitions (:mod:`controlplane.service.input_ends`). These are last
+It compares how far it has read with the ends of the partitions (:mod:`controlplane.service.topic_ends`). These are last
 stable offsets: a transaction that hangs keeps every reader from what stands behind it, and another leader would read no
 more.
 """

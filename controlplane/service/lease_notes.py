@@ -1,7 +1,7 @@
 """What the keeper of the lease notes in the lease store beside the lease, whenever the store has just answered.
 
 The leader notes how far the log reaches. A contender notes when Kafka last acknowledged one of its ticks, and when it
-last answered about the input partition of which it has not answered for the longest. A leader without answers reads
+last answered about the partition of which it has not answered for the longest. A leader that misses something reads
 that: if Kafka answers no contender, another leader could not commit, or see what stands in that partition, either.
 """
 
@@ -37,7 +37,7 @@ class LeaseNotes:
         clock: Clock,
         controller_id: ControllerId,
         since_acknowledged_ms: Callable[[], int],
-        worst_partition_ms: Callable[[], int],
+        longest_unanswered_ms: Callable[[], int | None],
     ) -> None:
         """Begin without a note.
 
@@ -46,31 +46,40 @@ class LeaseNotes:
             clock: monotonic time.
             controller_id: of this controller.
             since_acknowledged_ms: milliseconds since Kafka last acknowledged a tick of this controller.
-            worst_partition_ms: milliseconds since it last answered about the partition for which that is longest.
+            longest_unanswered_ms: milliseconds since it last answered about the partition for which that is longest;
+                None before it has answered about each once.
         """
         self._store = store
         self._clock = clock
         self._controller_id = controller_id
         self._since_acknowledged_ms = since_acknowledged_ms
-        self._worst_partition_ms = worst_partition_ms
+        self._longest_unanswered_ms = longest_unanswered_ms
         self._mark: LogMark | None = None
         self._written: LogMark | None = None
         self._marked_at_ms = self._noted_at_ms = clock.monotonic_ms()
         self._is_taken = True
+        self._needs_contenders = False
         self._contender_at_ms: int | None = None
-        self._contender_worst_at_ms: int | None = None
+        self._contender_unanswered_at_ms: int | None = None
 
     def mark(self, mark: LogMark) -> None:
         """Note how far the log is known to reach, with one of the next exchanges and at most once a second."""
         self._mark = mark
 
+    def ask_for_contenders(self, *, needed: bool) -> None:
+        """Read contenders' notes with each exchange while they are needed, also if Kafka answers this leader."""
+        self._needs_contenders = needed
+
     def contender_acknowledged_at_ms(self) -> int | None:
         """Monotonic time at which Kafka last acknowledged a contender's tick; None if no contender has noted it."""
         return self._contender_at_ms
 
-    def contender_worst_ms(self) -> int | None:
-        """Time since Kafka last answered a contender about its worst partition; None if no contender has noted it."""
-        at_ms = self._contender_worst_at_ms
+    def contender_unanswered_ms(self) -> int | None:
+        """Time for which Kafka has not answered a contender about one of its partitions, and the age of its note.
+
+        None if no contender has noted it.
+        """
+        at_ms = self._contender_unanswered_at_ms
         return None if at_ms is None else self._clock.monotonic_ms() - at_ms
 
     def exchange(self, *, holds_lease: bool) -> None:
@@ -98,16 +107,17 @@ class LeaseNotes:
         return True
 
     def _read_contenders_if_due(self, now_ms: int) -> bool:
-        lacks_acknowledgement = self._since_acknowledged_ms() >= _ASKS_AFTER_MS
-        is_due = lacks_acknowledgement or self._worst_partition_ms() >= _ASKS_FOR_PARTITIONS_AFTER_MS
-        self._learn(now_ms, self._store.read_acknowledged(self._controller_id) if is_due else NOTHING_NOTED)
+        unanswered_ms = self._longest_unanswered_ms()
+        lacks_answer = unanswered_ms is None or unanswered_ms >= _ASKS_FOR_PARTITIONS_AFTER_MS
+        is_due = lacks_answer or self._needs_contenders or self._since_acknowledged_ms() >= _ASKS_AFTER_MS
+        self._learn(now_ms, self._store.read_note(self._controller_id) if is_due else NOTHING_NOTED)
         return is_due
 
     def _write_note_if_due(self, now_ms: int) -> bool:
         if now_ms - self._noted_at_ms < _EVERY_MS:
             return False
         self._noted_at_ms = now_ms
-        self._store.write_acknowledged(self._controller_id, self._since_acknowledged_ms(), self._worst_partition_ms())
+        self._store.write_note(self._controller_id, self._since_acknowledged_ms(), self._longest_unanswered_ms())
         return True
 
     def _tell(self, *, is_taken: bool, why: str = "") -> None:
@@ -121,6 +131,6 @@ class LeaseNotes:
             _log.warning("nothing can be noted in the lease store", error=why)
 
     def _learn(self, now_ms: int, note: ContenderNote) -> None:
-        acknowledged_ms, worst_ms = note
+        acknowledged_ms, unanswered_ms = note
         self._contender_at_ms = None if acknowledged_ms is None else now_ms - acknowledged_ms
-        self._contender_worst_at_ms = None if worst_ms is None else now_ms - worst_ms
+        self._contender_unanswered_at_ms = None if unanswered_ms is None else now_ms - unanswered_ms

@@ -38,7 +38,7 @@ class Ticker:
         self._thread = GuardedThread(threads, "ticker", self._run)
 
     def start(self) -> None:
-        """Begin to tick; :meth:`since_acknowledged_ms` and :meth:`worst_partition_ms` count from here."""
+        """Begin to tick; :meth:`since_acknowledged_ms` and :meth:`longest_unanswered_ms` count from here."""
         self._acknowledged_at_ms = self._began_at_ms = self._clock.monotonic_ms()
         self._thread.start()
 
@@ -77,7 +77,7 @@ class Ticker:
         self._stood_still_ms = 0
         return longest_ms if wakes_at_ms is None else max(longest_ms, self._clock.monotonic_ms() - wakes_at_ms)
 
-    def worst_partition_ms(self) -> int:
+    def longest_unanswered_ms(self) -> int:
         """Time since Kafka acknowledged a tick in a partition, of the partition for which that is longest."""
         times_ms = dict(self._acknowledged_at_ms_in)
         places = (TopicPartition(HEARTBEATS, number) for number in range(self._partitions))

@@ -28,7 +28,7 @@ class MemoryLeaseServer(MemoryServer):
         self.log_id: str | None = None
         self.mark: LogMark | None = None
         self.acknowledged: tuple[ControllerId, int] = "", 0
-        self.worst_partition: tuple[ControllerId, int] = "", 0
+        self.answered: tuple[ControllerId, int] = "", 0
 
 
 class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
@@ -109,17 +109,18 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
             if stored is None or stored.log_id != mark.log_id or stored.seq < mark.seq:
                 self._server.mark = mark
 
-    def write_acknowledged(self, owner: ControllerId, acknowledged_ms: int, worst_partition_ms: int) -> None:
-        """See :meth:`controlplane.ports.LeaseStore.write_acknowledged`; a time ahead is replaced."""
+    def write_note(self, owner: ControllerId, acknowledged_ms: int, longest_unanswered_ms: int | None) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_note`; a time ahead is replaced."""
         with self._request() as now_ms:
             server = self._server
             server.acknowledged = _later(now_ms, server.acknowledged, (owner, now_ms - acknowledged_ms))
-            server.worst_partition = _later(now_ms, server.worst_partition, (owner, now_ms - worst_partition_ms))
+            if longest_unanswered_ms is not None:
+                server.answered = _later(now_ms, server.answered, (owner, now_ms - longest_unanswered_ms))
 
-    def read_acknowledged(self, owner: ControllerId) -> ContenderNote:
-        """See :meth:`controlplane.ports.LeaseStore.read_acknowledged`."""
+    def read_note(self, owner: ControllerId) -> ContenderNote:
+        """See :meth:`controlplane.ports.LeaseStore.read_note`."""
         with self._request() as now_ms:
-            stored = self._server.acknowledged, self._server.worst_partition
+            stored = self._server.acknowledged, self._server.answered
             return ContenderNote(
                 *(None if noted_by in {"", owner} or at_ms > now_ms else now_ms - at_ms for noted_by, at_ms in stored)
             )

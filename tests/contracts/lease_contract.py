@@ -282,8 +282,8 @@ class LeaseOutageContract:
             lambda: store.write_log_id("x"),
             store.read_mark,
             lambda: store.write_mark(LogMark("x", Term(1), Seq(1))),
-            lambda: store.write_acknowledged("a", 1, 1),
-            lambda: store.read_acknowledged("a"),
+            lambda: store.write_note("a", 1, 1),
+            lambda: store.read_note("a"),
         ):
             with pytest.raises(LeaseStoreUnavailableError):
                 request()

@@ -36,23 +36,23 @@ class LeaseNotesContract:
     def test_the_latest_acknowledgement_of_another_contender_is_told(self, world: LeaseWorld) -> None:
         """A leader without any asks whether others have one; its own from before it led says nothing."""
         store = world.open_store()
-        assert store.read_acknowledged("a") == NOTHING_NOTED
-        store.write_acknowledged("b", 5_000, 70_000)
-        assert 5_000 <= (store.read_acknowledged("a").acknowledged_ms or 0) < 5_000 + LONG_MS
-        store.write_acknowledged("c", 60_000, 70_000)
-        assert 5_000 <= (world.open_store().read_acknowledged("a").acknowledged_ms or 0) < 5_000 + LONG_MS
-        assert store.read_acknowledged("b").acknowledged_ms is None
-        store.write_acknowledged("a", 100, 70_000)
-        assert store.read_acknowledged("a").acknowledged_ms is None
-        assert 100 <= (store.read_acknowledged("b").acknowledged_ms or 0) < 100 + LONG_MS
+        assert store.read_note("a") == NOTHING_NOTED
+        store.write_note("b", 5_000, 70_000)
+        assert 5_000 <= (store.read_note("a").acknowledged_ms or 0) < 5_000 + LONG_MS
+        store.write_note("c", 60_000, 70_000)
+        assert 5_000 <= (world.open_store().read_note("a").acknowledged_ms or 0) < 5_000 + LONG_MS
+        assert store.read_note("b").acknowledged_ms is None
+        store.write_note("a", 100, 70_000)
+        assert store.read_note("a").acknowledged_ms is None
+        assert 100 <= (store.read_note("b").acknowledged_ms or 0) < 100 + LONG_MS
 
     def test_the_contender_that_misses_no_partition_is_told_of(self, world: LeaseWorld) -> None:
         """Its note is not hidden by one whose ticks elsewhere were acknowledged later."""
         store = world.open_store()
-        store.write_acknowledged("b", 9_000, 20_000)
-        store.write_acknowledged("c", 1_000, 60_000)
-        acknowledged_ms, worst_ms = world.open_store().read_acknowledged("a")
+        store.write_note("b", 9_000, 20_000)
+        store.write_note("c", 1_000, 60_000)
+        acknowledged_ms, worst_ms = world.open_store().read_note("a")
         assert 1_000 <= (acknowledged_ms or 0) < 1_000 + LONG_MS
         assert 20_000 <= (worst_ms or 0) < 20_000 + LONG_MS
-        assert store.read_acknowledged("b").worst_partition_ms is None
-        assert store.read_acknowledged("c").worst_partition_ms is not None
+        assert store.read_note("b").longest_unanswered_ms is None
+        assert store.read_note("c").longest_unanswered_ms is not None

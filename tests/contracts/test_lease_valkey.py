@@ -113,11 +113,11 @@ def test_a_note_of_a_former_release_says_nothing_of_partitions(
     with redis.Redis.from_url(valkey_server.redis_url) as connection:
         seconds, _ = cast("tuple[int, int]", connection.time())
         connection.hset(cluster.acknowledged_key, mapping={"owner": "b", "at_ms": seconds * 1_000})
-    acknowledged_ms, worst_ms = store.read_acknowledged("a")
+    acknowledged_ms, worst_ms = store.read_note("a")
     assert acknowledged_ms is not None
     assert worst_ms is None
-    store.write_acknowledged("c", LONG_MS, 100)
-    assert store.read_acknowledged("a").worst_partition_ms is not None
+    store.write_note("c", LONG_MS, 100)
+    assert store.read_note("a").longest_unanswered_ms is not None
     store.close()
 
 
@@ -125,13 +125,13 @@ def test_a_note_from_a_time_ahead_is_replaced(valkey_server: EmbeddedValkey, clu
     """The server's clock was set back since: the note would say nothing until the clock has come that far again."""
     cluster = ClusterConfig(cluster_name)
     store = RedisLeaseStore(cluster, valkey_server.redis_url, 5_000)
-    store.write_acknowledged("b", 0, 0)
+    store.write_note("b", 0, 0)
     with redis.Redis.from_url(valkey_server.redis_url) as connection:
         for field in ("at_ms", "worst_at_ms"):
             connection.hincrby(cluster.acknowledged_key, field, 3_600_000)
-    assert store.read_acknowledged("a") == NOTHING_NOTED
-    store.write_acknowledged("c", 100, 200)
-    assert None not in store.read_acknowledged("a")
+    assert store.read_note("a") == NOTHING_NOTED
+    store.write_note("c", 100, 200)
+    assert None not in store.read_note("a")
     store.close()
 
 

@@ -56,10 +56,10 @@ _OBSERVED = RoundObserved(
     0,
     0,
     is_deaf=False,
-    has_standby=False,
     contender_ahead_ms=None,
-    worst_partition_ms=0,
-    contender_worst_partition_ms=None,
+    longest_unanswered_ms=0,
+    has_answers=True,
+    contender_unanswered_ms=None,
 )
 _LOCAL = frozenset({ControllerAction.ANNOUNCE, ControllerAction.READ_BACK, ControllerAction.PAUSE})
 """Actions that ask nobody and change nothing here: they belong to the turn that leads to them."""
@@ -268,7 +268,7 @@ class Turn:
         if seen == "observed":
             return _OBSERVED, False
         if seen == "deaf":
-            return replace(_OBSERVED, is_deaf=True, has_standby=True), False
+            return replace(_OBSERVED, is_deaf=True, contender_unanswered_ms=0), False
         stood_ms = _LEASE.duration_ms + 1
         stood_still_ms = stood_ms if self._controller == 1 else 0
         cut_off = replace(_OBSERVED, since_acknowledged_ms=stood_ms, stood_still_ms=stood_still_ms)

@@ -298,13 +298,13 @@ class SimulatedLeaseStore:
         """See :meth:`controlplane.ports.LeaseStore.write_mark`."""
         self._reach().write_mark(mark)
 
-    def write_acknowledged(self, owner: ControllerId, acknowledged_ms: int, worst_partition_ms: int) -> None:
-        """See :meth:`controlplane.ports.LeaseStore.write_acknowledged`."""
-        self._reach().write_acknowledged(owner, acknowledged_ms, worst_partition_ms)
+    def write_note(self, owner: ControllerId, acknowledged_ms: int, longest_unanswered_ms: int | None) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_note`."""
+        self._reach().write_note(owner, acknowledged_ms, longest_unanswered_ms)
 
-    def read_acknowledged(self, owner: ControllerId) -> ContenderNote:
-        """See :meth:`controlplane.ports.LeaseStore.read_acknowledged`."""
-        return self._reach().read_acknowledged(owner)
+    def read_note(self, owner: ControllerId) -> ContenderNote:
+        """See :meth:`controlplane.ports.LeaseStore.read_note`."""
+        return self._reach().read_note(owner)
 
     def close(self) -> None:
         """See :meth:`controlplane.ports.LeaseStore.close`."""

@@ -51,6 +51,7 @@ class Setting:
         stop_when_lease_store_is_lost: see :class:`controlplane.config.ControllerConfig`.
         load_interval_ms: interval of the nodes' load reports; 0 for none.
         preferred: the controller to which the others leave the lease; empty for none.
+        lease: how controllers stand for election.
         gone_names: how many nodes have joined and left before anything else happens.
         kinds: what is unusual about it.
     """
@@ -65,12 +66,13 @@ class Setting:
     stop_when_lease_store_is_lost: bool = False
     load_interval_ms: int = 0
     preferred: str = ""
+    lease: LeaseConfig = LEASE
     gone_names: int = 0
     kinds: frozenset[SettingKind] = frozenset()
 
     def lease_of(self, controller_id: str) -> LeaseConfig:
         """How a controller stands for election."""
-        return replace(LEASE, priority=1) if controller_id == self.preferred else LEASE
+        return replace(self.lease, priority=1) if controller_id == self.preferred else self.lease
 
     def zone_of(self, node_id: str) -> str:
         """The failure domain of a node."""

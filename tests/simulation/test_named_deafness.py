@@ -62,6 +62,7 @@ def test_a_deaf_leader_leads_on_where_nobody_else_could() -> None:
     assert script.leaders == [leader]
     script.world.machines[leader].network.let_through({TopicPartition(INTENTS, 0)})
     script.go_on_until(lambda: script.answered("unheard"), 1_000)
+    script.go_on_until(script.is_well, 2_000)
     script.judge_end()
 
 

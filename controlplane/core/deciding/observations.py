@@ -222,14 +222,9 @@ class Observations:
     @property
     def ticking(self) -> frozenset[ControllerId]:
         """The controllers that have ticked within :data:`TICK_VALIDITY_MS`."""
-        return self.ticking_outside(frozenset())
-
-    def ticking_outside(self, partitions: AbstractSet[int]) -> frozenset[ControllerId]:
-        """As :attr:`ticking`, by the ticks in all other partitions than these."""
         return frozenset(
             controller_id
-            for partition, view in self.partitions.items()
-            if partition not in partitions
+            for view in self.partitions.values()
             for controller_id, clock_ms in view.ticked.items()
             if view.clock_ms - clock_ms < TICK_VALIDITY_MS
         )

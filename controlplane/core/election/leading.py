@@ -35,7 +35,9 @@ DEAF_AFTER_MS: Final = 10_000
 """Time for which a leader may miss what others could see. Clients recover from the failure of a broker in less."""
 _ANSWERED_WITHIN_MS: Final = 5_000
 """A controller that reaches every partition is answered about each within this: it ticks and asks for ends at least
-every 2 s, and contenders note the answers every second."""
+every 2 s."""
+_ASKED_APART_MS: Final = 3_000
+"""More than the difference between the last answers to two controllers about a partition that loses its leader."""
 _CLEARLY_LATER_MS: Final = 1_000
 """More than the difference between the last acknowledgements of two controllers that lose Kafka at the same time."""
 _READ_GRACE_FACTOR: Final = 3
@@ -68,22 +70,22 @@ class RoundObserved:
             is one to read.
         stood_still_ms: the longest time since the previous round for which this process did not run.
         is_deaf: whether an input partition is not read on, although records stand there.
-        has_standby: whether another controller ticks, which may read them.
         contender_ahead_ms: by how much the last acknowledgement that a contender has noted is later than this
             controller's, negative if it is earlier; None if no contender has noted one, or the store is silent.
-        worst_partition_ms: time for which Kafka has not answered this controller about the input partition of which
-            that is longest. An answer is an acknowledged tick, or where the partition ends.
-        contender_worst_partition_ms: that of the contender for which it is shortest, as noted; None as above.
+        longest_unanswered_ms: time for which Kafka has not answered this controller about the partition of which that
+            is longest, among those that a leader needs. An answer is an acknowledged tick, or where the partition ends.
+        has_answers: whether Kafka has answered this controller about each of these partitions once.
+        contender_unanswered_ms: that of the contender for which it is shortest, and the age of its note; None as above.
     """
 
     since_acknowledged_ms: int
     since_last_read_ms: int
     stood_still_ms: int
     is_deaf: bool
-    has_standby: bool
     contender_ahead_ms: int | None
-    worst_partition_ms: int
-    contender_worst_partition_ms: int | None
+    longest_unanswered_ms: int
+    has_answers: bool
+    contender_unanswered_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,14 @@ class LeadingState(NamedTuple):
 
 
 class _Contact(NamedTuple):
-    """Monotonic times of the last acknowledged tick of this controller, and of the last input that was read."""
+    """Monotonic times of the last acknowledged tick of this controller, and of the last input that was read.
+
+    And whether it does not read a partition on, or is not answered about one.
+    """
 
     acknowledged_at_ms: int
     read_at_ms: int
-    is_deaf: bool
+    misses_partition: bool
 
 
 class ControllerMachine:
@@ -143,18 +148,16 @@ class ControllerMachine:
         self._lease_ms = lease_ms
         self._contact: _Contact | None = None
         self._unheard_at_ms: int | None = None
-        self._outdone_since_ms: int | None = None
-        self._was_outdone = False
+        self._misses_partition_since_ms: int | None = None
 
     def is_fit(self, now_ms: int) -> bool:
         """Whether the controller may be preferred as leader: other contenders leave the lease only to one that is fit.
 
-        False before its first round, while it is cut off from Kafka or does not read a partition, if its last round is
-        too long ago, and for a time after failed take-overs. Also if it left the lease to one that Kafka answers about
-        every partition, until Kafka answers itself. Thread-safe.
+        False before its first round, while it is cut off from Kafka, does not read a partition or is not answered about
+        one, if its last round is too long ago, and for a time after failed take-overs. Thread-safe.
         """
         contact = self._contact
-        if contact is None or contact.is_deaf or now_ms < self.failures.unfit_until_ms:
+        if contact is None or contact.misses_partition or now_ms < self.failures.unfit_until_ms:
             return False
         return not self._is_cut_off(now_ms)
 
@@ -173,7 +176,7 @@ class ControllerMachine:
         before = self.state
         if isinstance(event, RoundObserved):
             self._contact = self._contact_of(now_ms, event)
-            self._outdone_since_ms = self._outdone_since_ms_after(now_ms, event)
+            self._misses_partition_since_ms = self._misses_partition_since_ms_after(now_ms, event)
         trigger = self._trigger(now_ms, event, hold)
         transition = TRANSITIONS.get((before.phase, trigger))
         if transition is None:
@@ -215,11 +218,11 @@ class ControllerMachine:
         read_at_ms = now_ms - event.since_last_read_ms
         if self._unheard_at_ms is not None:
             read_at_ms = max(read_at_ms, self._unheard_at_ms)
-        self._was_outdone = self._was_outdone and event.worst_partition_ms > _ANSWERED_WITHIN_MS
-        return _Contact(now_ms - event.since_acknowledged_ms, read_at_ms, event.is_deaf or self._was_outdone)
+        is_answered = event.has_answers and event.longest_unanswered_ms <= _ANSWERED_WITHIN_MS
+        return _Contact(now_ms - event.since_acknowledged_ms, read_at_ms, event.is_deaf or not is_answered)
 
-    def _outdone_since_ms_after(self, now_ms: int, event: RoundObserved) -> int | None:
-        """Since when Kafka has answered a contender about every input partition, and not this leader about one.
+    def _misses_partition_since_ms_after(self, now_ms: int, event: RoundObserved) -> int | None:
+        """Since when Kafka has answered a contender about every partition, and not this leader about one.
 
         If Kafka answers no contender either, that partition has no leader, and a take-over would not mend it. A leader
         that Kafka does not answer about any partition may be cut off, and has its time again afterwards.
@@ -227,10 +230,16 @@ class ControllerMachine:
         leads = self.state.phase in {ControllerPhase.LEADING, ControllerPhase.AWAITING_ANSWER}
         if not leads or event.since_acknowledged_ms > self._lease_ms:
             return None
-        other_ms = event.contender_worst_partition_ms
-        if other_ms is None or not other_ms <= _ANSWERED_WITHIN_MS < event.worst_partition_ms:
+        own_ms, other_ms = event.longest_unanswered_ms, event.contender_unanswered_ms
+        if other_ms is None or not self._reaches_all(other_ms):
             return None
-        return now_ms if self._outdone_since_ms is None else self._outdone_since_ms
+        if own_ms <= _ANSWERED_WITHIN_MS or own_ms - other_ms <= _ASKED_APART_MS:
+            return None
+        return now_ms if self._misses_partition_since_ms is None else self._misses_partition_since_ms
+
+    def _reaches_all(self, contender_unanswered_ms: int) -> bool:
+        """Whether a contender is answered about every partition, as its note says. The note is as old as a lease."""
+        return contender_unanswered_ms <= _ANSWERED_WITHIN_MS + self._lease_ms
 
     def _trigger(self, now_ms: int, event: LeadingEvent, hold: HeldLease) -> ControllerTrigger:
         term = self.state.term
@@ -260,18 +269,24 @@ class ControllerMachine:
         # could commit either: stepping down would only add a take-over to the outage.
         stood_still = event.stood_still_ms > self._lease_ms
         ahead_ms = event.contender_ahead_ms
-        is_outpaced = ahead_ms is not None and ahead_ms > _CLEARLY_LATER_MS
-        is_unheard_like_all = event.since_acknowledged_ms > self._lease_ms and not (is_outpaced or stood_still)
-        leads_on = is_unheard_like_all and self.state.phase is ControllerPhase.LEADING
+        is_behind_contender = ahead_ms is not None and ahead_ms > _CLEARLY_LATER_MS
+        is_unheard = event.since_acknowledged_ms > self._lease_ms
+        leads_on = (
+            is_unheard and not (is_behind_contender or stood_still) and self.state.phase is ControllerPhase.LEADING
+        )
         if not leads_on and self._is_cut_off(now_ms):
             # Also without the lease: a controller that cannot commit must not win a term that it has to give back.
             return ControllerTrigger.STALLED if term is not None and stood_still else ControllerTrigger.CUT_OFF
-        is_outdone = self._outdone_since_ms is not None and now_ms - self._outdone_since_ms >= DEAF_AFTER_MS
-        is_deaf = is_outdone or (event.is_deaf and event.has_standby)
-        if is_deaf and not leads_on and self.state.phase is ControllerPhase.LEADING:
-            self._was_outdone = is_outdone
+        if not leads_on and self.state.phase is ControllerPhase.LEADING and self._is_deaf(now_ms, event):
             return ControllerTrigger.DEAF
         return ControllerTrigger.NO_LEASE if hold.term is None else ControllerTrigger.LEASE_HELD
+
+    def _is_deaf(self, now_ms: int, event: RoundObserved) -> bool:
+        """Whether this leader has missed a partition for too long that a contender would not miss."""
+        since_ms, other_ms = self._misses_partition_since_ms, event.contender_unanswered_ms
+        if since_ms is not None and now_ms - since_ms >= DEAF_AFTER_MS:
+            return True
+        return event.is_deaf and other_ms is not None and self._reaches_all(other_ms)
 
     def _is_cut_off(self, now_ms: int) -> bool:
         contact = self._contact

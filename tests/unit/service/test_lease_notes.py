@@ -129,13 +129,13 @@ def test_a_leader_that_misses_a_partition_learns_whether_a_contender_does() -> N
     """Both have ticks acknowledged all the time, in other partitions."""
     desk = Desk()
     desk.go_on(3_000, "leader", "contender")
-    assert desk.leader.contender_worst_ms() is None
+    assert desk.leader.contender_unanswered_ms() is None
     desk.reached = {"contender"}
     desk.go_on(5_000, "leader", "contender")
-    assert desk.leader.contender_worst_ms() == pytest.approx(0, abs=1_100)
+    assert desk.leader.contender_unanswered_ms() == pytest.approx(0, abs=1_100)
     desk.reached = set()
     desk.go_on(8_000, "leader", "contender")
-    assert desk.leader.contender_worst_ms() == pytest.approx(8_000, abs=1_100)
+    assert desk.leader.contender_unanswered_ms() == pytest.approx(8_000, abs=1_100)
     desk.server.available = False
     desk.leader.exchange(holds_lease=True)
-    assert desk.leader.contender_worst_ms() is None
+    assert desk.leader.contender_unanswered_ms() is None

@@ -43,16 +43,17 @@ def observed(
         since_last_read_ms,
         stood_still_ms,
         is_deaf=False,
-        has_standby=False,
         contender_ahead_ms=contender_ahead_ms,
-        worst_partition_ms=0,
-        contender_worst_partition_ms=0,
+        longest_unanswered_ms=0,
+        has_answers=True,
+        contender_unanswered_ms=None,
     )
 
 
 LOOKED = observed(0, 0, 50)
 CUT_OFF = observed(LEASE_MS + 1, 0, 50)
 DEAF = replace(LOOKED, is_deaf=True)
+DEAF_REASON = "deaf to a partition"
 TAKE_OVER: tuple[LeadingEvent, ...] = (
     LOOKED,
     LeaseChecked(confirmed=True),
@@ -163,10 +164,11 @@ def _back_offs(actions: Iterable[LeadingAction]) -> list[BackOff]:
             "cut off from Kafka",
         ),
         (DEAF, HELD, ControllerPhase.LEADING, "lease held"),
-        (replace(DEAF, has_standby=True), HELD, ControllerPhase.STEPPING_DOWN, "deaf to a partition"),
-        (replace(DEAF, has_standby=True), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
+        (replace(DEAF, contender_unanswered_ms=5_000 + LEASE_MS), HELD, ControllerPhase.STEPPING_DOWN, DEAF_REASON),
+        (replace(DEAF, contender_unanswered_ms=5_001 + LEASE_MS), HELD, ControllerPhase.LEADING, "lease held"),
+        (replace(DEAF, contender_unanswered_ms=0), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
         (
-            replace(CUT_OFF, contender_ahead_ms=None, is_deaf=True, has_standby=True),
+            replace(CUT_OFF, contender_ahead_ms=None, is_deaf=True, contender_unanswered_ms=0),
             HELD,
             ControllerPhase.LEADING,
             "lease held",
@@ -182,8 +184,8 @@ def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
 ) -> None:
     """Losing the lease, also to itself under another term, ends it; so does silence of Kafka for a whole lease.
 
-    A leader that does not read a partition on leaves it to a controller that ticks, if there is one; but not while
-    Kafka acknowledges nobody's ticks.
+    A leader that does not read a partition on leaves it to a contender that Kafka answers about every partition, if one
+    has noted that; but not while Kafka acknowledges no controller's ticks.
 
     The reasons are told apart: an operator looks into another thing for each of them.
     """

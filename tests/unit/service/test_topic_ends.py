@@ -1,17 +1,18 @@
-"""Kafka is asked where every input ends; answers count for a while, and its silence is told."""
+"""Kafka is asked where the topics end that a leader needs; answers count for a while, and its silence is told."""
 
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any, cast
 
-from controlplane.config import HEARTBEATS, INTENTS, ClusterConfig
+from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, ROUTING_TABLE, ClusterConfig
 from controlplane.core.log.inputs import INPUT_TOPICS
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import LogReader
-from controlplane.service.input_ends import InputEnds
+from controlplane.service.topic_ends import TopicEnds
 from controlplane.testing import MemoryBroker, MemoryLogReader, VirtualClock
 
+TOPICS = (*INPUT_TOPICS, DECISIONS, ROUTING_TABLE, DEAD_LETTERS)
 FIRST, ASKED = TopicPartition(HEARTBEATS, 0), TopicPartition(INTENTS, 0)
 
 
@@ -23,11 +24,11 @@ class Asking:
         self.clock = VirtualClock()
         self.cluster = ClusterConfig("test")
         self.broker = MemoryBroker(self.clock)
-        for topic in INPUT_TOPICS:
+        for topic in TOPICS:
             self.broker.create_topic(self.cluster.topic(topic))
         self._turns: list[Callable[[], None]] = []
         threads: Any = self
-        self.ends = InputEnds(lambda: reader or MemoryLogReader(self.cluster, self.broker), self.clock, threads)
+        self.ends = TopicEnds(lambda: reader or MemoryLogReader(self.cluster, self.broker), self.clock, threads)
         self.ends.start()
 
     def signal(self) -> "Asking":
@@ -57,11 +58,11 @@ def test_every_input_is_asked_for_and_answers_count_for_a_while() -> None:
     """An end that Kafka told before it went away says nothing of what can be read now."""
     asking = Asking()
     asking.run(lambda: None)
-    assert asking.ends.last() == {TopicPartition(topic, 0): 0 for topic in INPUT_TOPICS}
+    assert asking.ends.last() == {TopicPartition(topic, 0): 0 for topic in TOPICS}
     asking.run(lambda: asking.broker.lose_leader(asking.cluster.topic(INTENTS), 0))
     assert ASKED in asking.ends.last()
     asking.run(lambda: None, lambda: None)
-    assert set(asking.ends.last()) == {TopicPartition(topic, 0) for topic in INPUT_TOPICS} - {ASKED}
+    assert set(asking.ends.last()) == {TopicPartition(topic, 0) for topic in TOPICS} - {ASKED}
     asking.broker.available = False
     asking.run(lambda: None, lambda: None, lambda: None)
     assert asking.ends.last() == {}
@@ -80,13 +81,16 @@ def test_what_stands_behind_a_transaction_that_hangs_is_not_to_be_read() -> None
 def test_the_partition_of_which_kafka_has_not_answered_for_longest_is_told() -> None:
     """From the first question on, also if it never answers; answers of others say nothing."""
     asking = Asking()
-    assert asking.ends.worst_partition_ms() == 0
+    assert asking.ends.longest_unanswered_ms() == 0
+    assert not asking.ends.has_answers
     asking.broker.lose_leader(asking.cluster.topic(INTENTS), 0)
     asking.run(lambda: None, lambda: None)
-    assert asking.ends.worst_partition_ms() == asking.clock.monotonic_ms() > 0
+    assert asking.ends.longest_unanswered_ms() == asking.clock.monotonic_ms() > 0
+    assert not asking.ends.has_answers
     asking.broker.elect_leader(asking.cluster.topic(INTENTS), 0)
     asking.run(lambda: None)
-    assert asking.ends.worst_partition_ms() == 0
+    assert asking.ends.longest_unanswered_ms() == 0
+    assert asking.ends.has_answers
 
 
 class GrowingTopics:

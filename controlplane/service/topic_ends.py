@@ -1,4 +1,8 @@
-"""Asks Kafka now and then where the input partitions end, in a thread, so that their readers do not wait for it."""
+"""Asks Kafka now and then where partitions end, in a thread, so that their readers do not wait for it.
+
+The ends of inputs show whether a controller reads on. Answers about the other topics that a leader reads or writes show
+whether it reaches their brokers at all.
+"""
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -6,6 +10,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from controlplane.config import DEAD_LETTERS, DECISIONS, ROUTING_TABLE
 from controlplane.core.log.inputs import INPUT_TOPICS
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import RetryableError
@@ -13,6 +18,8 @@ from controlplane.ports import Clock, LogReader, Threads
 from controlplane.service.guarded_thread import GuardedThread
 from controlplane.service.ticker import Ticker
 
+_TOPICS: Final = (*INPUT_TOPICS, DECISIONS, ROUTING_TABLE, DEAD_LETTERS)
+"""The topics that a leader needs. An input that is refused holds back its partition until its letter is written."""
 _ASK_EVERY_MS: Final = 2_000
 _ANSWER_COUNTS_MS: Final = 6_000
 """Time for which an answer of Kafka shows that the partition can be read. Where partitions of each topic have no
@@ -33,7 +40,7 @@ class _LastAnswer(NamedTuple):
     at_ms: int
 
 
-class InputEnds:
+class TopicEnds:
     """The thread. Other threads may ask it for the last answers at any time."""
 
     def __init__(self, open_reader: Callable[[], LogReader], clock: Clock, threads: Threads) -> None:
@@ -42,12 +49,12 @@ class InputEnds:
         self._clock = clock
         self._answers: Mapping[TopicPartition, _LastAnswer] = {}
         """Replaced as a whole, so that a reader in another thread sees an end and its time together."""
-        self._thread = GuardedThread(threads, "input-ends", self._run)
+        self._thread = GuardedThread(threads, "topic-ends", self._run)
 
     def start(self) -> None:
-        """Begin to ask; :meth:`worst_partition_ms` counts from here."""
+        """Begin to ask; :meth:`longest_unanswered_ms` counts from here."""
         now_ms = self._clock.monotonic_ms()
-        self._answers = {TopicPartition(topic, 0): _LastAnswer(None, now_ms) for topic in INPUT_TOPICS}
+        self._answers = {TopicPartition(topic, 0): _LastAnswer(None, now_ms) for topic in _TOPICS}
         self._thread.start()
 
     def stop(self) -> None:
@@ -68,7 +75,12 @@ class InputEnds:
             if answer.end is not None and now_ms - answer.at_ms < _ANSWER_COUNTS_MS
         }
 
-    def worst_partition_ms(self) -> int:
+    @property
+    def has_answers(self) -> bool:
+        """Whether Kafka has answered about every topic once."""
+        return all(answer.end is not None for answer in self._answers.values())
+
+    def longest_unanswered_ms(self) -> int:
         """Time since Kafka said where a partition ends, of the partition for which that is longest; 0 before the start.
 
         Raises:
@@ -84,16 +96,16 @@ class InputEnds:
                 self._ask(reader)
 
     def _ask(self, reader: LogReader) -> None:
-        for topic in INPUT_TOPICS:
+        for topic in _TOPICS:
             try:
                 ends = reader.end_offsets(topic, only_answering=True)
             except RetryableError as error:
-                _log.debug("Kafka does not say where an input ends", topic=topic, error=str(error))
+                _log.debug("Kafka does not say where a topic ends", topic=topic, error=str(error))
                 continue
             now_ms = self._clock.monotonic_ms()
             self._answers = {**self._answers, **{place: _LastAnswer(end, now_ms) for place, end in ends.items()}}
 
 
-def worst_partition_ms(ticker: Ticker, ends: InputEnds) -> int:
-    """Time for which Kafka has not answered this controller about the input partition of which that is longest."""
-    return max(ticker.worst_partition_ms(), ends.worst_partition_ms())
+def longest_unanswered_ms(ticker: Ticker, ends: TopicEnds) -> int:
+    """Time for which Kafka has not answered this controller about the partition of which that is longest."""
+    return max(ticker.longest_unanswered_ms(), ends.longest_unanswered_ms())
