@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from controlplane.config import DECISIONS, topic_name
 from controlplane.core.cluster.policy import HEARTBEAT_INTERVAL_MS
 from controlplane.core.session.node_session import LEAST_MARGIN_DIVISOR, SessionSettings
+from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, RECOMMENDED_MS
 from controlplane.kafka_rules.platforms import Platform
 from controlplane.kafka_rules.topics_file import (
     MIN_INSYNC_REPLICAS,
@@ -23,12 +24,6 @@ TRANSACTION_STATE: Final = "__transaction_state"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 INTERNAL_TOPICS: Final = (TRANSACTION_STATE, CONSUMER_OFFSETS)
 """Kafka's own topics. It creates them when the first client needs them."""
-
-BROKER_SESSION: Final = "broker.session.timeout.ms"
-BROKER_HEARTBEAT: Final = "broker.heartbeat.interval.ms"
-REPLICA_LAG: Final = "replica.lag.time.max.ms"
-RECOMMENDED_MS: Final[Mapping[str, int]] = {BROKER_SESSION: 3_000, BROKER_HEARTBEAT: 500, REPLICA_LAG: 3_000}
-"""The greatest values that are recommended where there are several brokers."""
 
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _COPIES: Final = 3

@@ -11,6 +11,12 @@ from controlplane.core.session.node_session import (
     TABLE_GOOD_FOR_AT_LEAST_MS,
     SessionSettings,
 )
+from controlplane.kafka_rules.broker_sessions import (
+    BROKER_SESSION,
+    RECOMMENDED_MS,
+    USUAL_SESSION_MS,
+    transaction_timeout_ms,
+)
 
 SLOWEST_CLOCK: Final = 0.9
 COMMIT_MS: Final = 500
@@ -22,20 +28,23 @@ RECOVERY_MS: Final = 3_000
 class Deployment(NamedTuple):
     """Settings of Kafka: how many brokers, and after how many ms a dead one is given up; 0 with one broker."""
 
-    name: str
+    brokers: int
     session_ms: int
 
+    @property
+    def name(self) -> str:
+        """As the page calls it."""
+        if self.brokers == 1:
+            return "one broker"
+        return f"{_WORDS[self.brokers]} brokers, session {self.session_ms / 1_000:g} s"
 
+
+_WORDS: Final = {3: "three"}
 DEPLOYMENTS: Final = (
-    Deployment("one broker", 0),
-    Deployment("three brokers, session 3 s", 3_000),
-    Deployment("three brokers, session 9 s", 9_000),
+    Deployment(1, 0),
+    Deployment(3, RECOMMENDED_MS[BROKER_SESSION]),
+    Deployment(3, USUAL_SESSION_MS),
 )
-
-
-def transaction_timeout_ms(session_ms: int) -> int:
-    """The longest time for which a leader waits for its commit before Kafka aborts it."""
-    return max(10_000, session_ms + 5_000) if session_ms else 5_000
 
 
 def bounds(deployment: Deployment) -> dict[str, int]:
@@ -47,7 +56,7 @@ def bounds(deployment: Deployment) -> dict[str, int]:
     good_for_ms = limit_ms - margin_ms
     reading_ms = max(good_for_ms, TABLE_GOOD_FOR_AT_LEAST_MS)
     failover_ms = lease.duration_ms + lease.renew_interval_ms + COMMIT_MS
-    unanswered_ms = min(transaction_timeout_ms(deployment.session_ms), UNANSWERED_LIMIT_MS) + failover_ms
+    unanswered_ms = min(transaction_timeout_ms(*deployment), UNANSWERED_LIMIT_MS) + failover_ms
     return {
         "self-fencing": round(good_for_ms / SLOWEST_CLOCK),
         "overlap after silence": max(0, round(good_for_ms / SLOWEST_CLOCK) - limit_ms),
