@@ -18,6 +18,7 @@ from controlplane.kafka_rules.topics_file import (
     TopicSpec,
     advice_not_followed,
     broken_settings,
+    least_in_sync,
 )
 
 TRANSACTION_STATE: Final = "__transaction_state"
@@ -27,7 +28,6 @@ INTERNAL_TOPICS: Final = (TRANSACTION_STATE, CONSUMER_OFFSETS)
 
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _COPIES: Final = 3
-_INSYNC: Final = 2
 _LATE_MS: Final = 1_000
 """Time after the session within which leaders have moved and waiting writes are acknowledged."""
 _WHY_STATE: Final = (
@@ -139,7 +139,7 @@ def _weaknesses(actual: ActualTopic, copies: int, why: str) -> list[str]:
     sentences = []
     if actual.replication < copies:
         sentences.append(f"topic {actual.name} has {actual.copies_named}; it has to have {copies}. {why}")
-    needed = max(1, min(_INSYNC, actual.replication - 1))
+    needed = least_in_sync(actual.replication)
     insync = actual.settings.get(MIN_INSYNC_REPLICAS)
     if insync is not None and (not insync.isdigit() or int(insync) < needed):
         sentences.append(
