@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from controlplane.config import DECISIONS, topic_name
 from controlplane.core.cluster.policy import HEARTBEAT_INTERVAL_MS
-from controlplane.core.session.node_session import LEAST_MARGIN_DIVISOR, SessionSettings
+from controlplane.core.session.node_session import SessionSettings
+from controlplane.core.session.silence import least_limit_ms
 from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, RECOMMENDED_MS
 from controlplane.kafka_rules.platforms import Platform
 from controlplane.kafka_rules.topics_file import (
@@ -126,12 +127,10 @@ def bearing_silence_limit_ms(session_ms: int) -> int:
 
     The last acknowledged heartbeat of a node was sent up to one interval before the death, the next one is acknowledged
     when the broker's session has ended and leaders have moved, and a node stops a margin before the limit
-    (:class:`~controlplane.core.session.node_session.SessionSettings`).
+    (:mod:`controlplane.core.session.silence`).
     """
     silent_ms = session_ms + HEARTBEAT_INTERVAL_MS + _LATE_MS
-    margin_ms = SessionSettings().self_fencing_margin_ms
-    least_ms = max(silent_ms + margin_ms, -(-silent_ms * LEAST_MARGIN_DIVISOR // (LEAST_MARGIN_DIVISOR - 1)))
-    return -(-least_ms // 100) * 100
+    return -(-least_limit_ms(silent_ms, SessionSettings().self_fencing_margin_ms) // 100) * 100
 
 
 def _weaknesses(actual: ActualTopic, copies: int, why: str) -> list[str]:

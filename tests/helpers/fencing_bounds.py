@@ -6,11 +6,8 @@ from controlplane.config import DEFAULT_TICK_INTERVAL_MS, MAX_TICK_GAP_MS, Lease
 from controlplane.core.cluster.image import ClusterImage
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.election.leading import UNANSWERED_LIMIT_MS
-from controlplane.core.session.node_session import (
-    LEAST_MARGIN_DIVISOR,
-    TABLE_GOOD_FOR_AT_LEAST_MS,
-    SessionSettings,
-)
+from controlplane.core.session.node_session import TABLE_GOOD_FOR_AT_LEAST_MS, SessionSettings
+from controlplane.core.session.silence import valid_for_ms
 from controlplane.kafka_rules.broker_sessions import (
     BROKER_SESSION,
     RECOMMENDED_MS,
@@ -52,8 +49,7 @@ def bounds(deployment: Deployment) -> dict[str, int]:
     cluster, session = ClusterImage(ClusterPolicy()), SessionSettings()
     lease, tick_ms = LeaseConfig(), DEFAULT_TICK_INTERVAL_MS
     limit_ms, interval_ms = cluster.silence_limit_ms, cluster.heartbeat_interval_ms
-    margin_ms = max(session.self_fencing_margin_ms, -(-limit_ms // LEAST_MARGIN_DIVISOR))
-    good_for_ms = limit_ms - margin_ms
+    good_for_ms = valid_for_ms(limit_ms, session.self_fencing_margin_ms)
     reading_ms = max(good_for_ms, TABLE_GOOD_FOR_AT_LEAST_MS)
     failover_ms = lease.duration_ms + lease.renew_interval_ms + COMMIT_MS
     unanswered_ms = min(transaction_timeout_ms(*deployment), UNANSWERED_LIMIT_MS) + failover_ms
