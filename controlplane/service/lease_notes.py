@@ -15,7 +15,7 @@ from controlplane.core.values.identifiers import ControllerId
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import NOTHING_NOTED, Clock, ContenderNote, LeaseStore
 
-_EVERY_MS: Final = 1_000
+NOTED_EVERY_MS: Final = 1_000
 """Least time between two notes of a kind."""
 _MARKED_AGAIN_MS: Final = 30_000
 """Time after which a leader writes the same mark again: a store that failed over to an older copy may have lost it."""
@@ -77,7 +77,7 @@ class LeaseNotes:
         now_ms = self._clock.monotonic_ms()
         try:
             mark = self._mark
-            again_ms = _MARKED_AGAIN_MS if holds_lease and mark is self._written else _EVERY_MS
+            again_ms = _MARKED_AGAIN_MS if holds_lease and mark is self._written else NOTED_EVERY_MS
             is_due = mark is not self._written or holds_lease
             if mark is not None and is_due and now_ms - self._marked_at_ms >= again_ms:
                 self._marked_at_ms = now_ms
@@ -87,7 +87,7 @@ class LeaseNotes:
             if holds_lease:
                 asks = since_ms >= _ASKS_AFTER_MS or worst_ms >= _ASKS_FOR_PARTITIONS_AFTER_MS
                 self._learn(now_ms, self._store.read_acknowledged(self._controller_id) if asks else NOTHING_NOTED)
-            elif now_ms - self._noted_at_ms >= _EVERY_MS:
+            elif now_ms - self._noted_at_ms >= NOTED_EVERY_MS:
                 self._noted_at_ms = now_ms
                 self._store.write_acknowledged(self._controller_id, since_ms, worst_ms)
         except (LeaseStoreUnavailableError, ConfigurationError) as error:

@@ -33,7 +33,7 @@ UNANSWERED_LIMIT_MS: Final = 15_000
 """Time without an answer to a commit after which the controller steps down. The log then shows the outcome."""
 DEAF_AFTER_MS: Final = 10_000
 """Time for which a leader may miss what others could see. Clients recover from the failure of a broker in less."""
-_ANSWERED_WITHIN_MS: Final = 5_000
+ANSWERED_WITHIN_MS: Final = 5_000
 """A controller that reaches every partition is answered about each within this: it ticks and asks for ends at least
 every 2 s, and contenders note the answers every second."""
 _CLEARLY_LATER_MS: Final = 1_000
@@ -215,7 +215,7 @@ class ControllerMachine:
         read_at_ms = now_ms - event.since_last_read_ms
         if self._unheard_at_ms is not None:
             read_at_ms = max(read_at_ms, self._unheard_at_ms)
-        self._was_outdone = self._was_outdone and event.worst_partition_ms > _ANSWERED_WITHIN_MS
+        self._was_outdone = self._was_outdone and event.worst_partition_ms > ANSWERED_WITHIN_MS
         return _Contact(now_ms - event.since_acknowledged_ms, read_at_ms, event.is_deaf or self._was_outdone)
 
     def _outdone_since_ms_after(self, now_ms: int, event: RoundObserved) -> int | None:
@@ -228,7 +228,7 @@ class ControllerMachine:
         if not leads or event.since_acknowledged_ms > self._lease_ms:
             return None
         other_ms = event.contender_worst_partition_ms
-        if other_ms is None or not other_ms <= _ANSWERED_WITHIN_MS < event.worst_partition_ms:
+        if other_ms is None or not other_ms <= ANSWERED_WITHIN_MS < event.worst_partition_ms:
             return None
         return now_ms if self._outdone_since_ms is None else self._outdone_since_ms
 

@@ -43,8 +43,8 @@ MUTANTS: Final = (
     Mutant(
         "leaves the lease although Kafka answers no contender about that partition",
         "controlplane.core.election.leading:ControllerMachine._outdone_since_ms_after",
-        "other_ms is None or not other_ms <= _ANSWERED_WITHIN_MS < event.worst_partition_ms",
-        "not _ANSWERED_WITHIN_MS < event.worst_partition_ms",
+        "other_ms is None or not other_ms <= ANSWERED_WITHIN_MS < event.worst_partition_ms",
+        "not ANSWERED_WITHIN_MS < event.worst_partition_ms",
         scene=a_partition_has_no_leader_for_long,
     ),
 )

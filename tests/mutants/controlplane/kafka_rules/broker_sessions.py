@@ -23,6 +23,6 @@ BUGS: Final = (
         "with one broker a transaction may stay open for as long as with several",
         "if brokers <= 1:",
         "if brokers < 1:",
-        tests=_PAGE,
+        tests=("unit/kafka_rules/test_broker_sessions.py",),
     ),
 )
