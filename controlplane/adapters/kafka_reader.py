@@ -38,6 +38,11 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import ControlPlaneError, InvariantViolationError, LogUnavailableError, UserError
 from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 
+LEADERS_ASKED_EVERY_MS = 10_000
+"""Interval at which a reader asks which brokers lead its partitions. A former leader that has not learned of the new
+one yet answers fetches with an outdated end. With the common settings a node would believe it for a minute (decision
+0013)."""
+
 _NOTHING = PolledBatch((), {})
 _ROLE = "reader"
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own codes begin with an underscore
@@ -265,9 +270,7 @@ def _new_consumer(cluster: ClusterConfig, kafka: KafkaConfig, listener: LogListe
         "queued.min.messages": 100_000,
         "queued.max.messages.kbytes": 65_536,
         "socket.timeout.ms": SOCKET_TIMEOUT_MS,
-        # A former partition leader that has not learned of the new one yet answers fetches with an outdated end. With
-        # the common settings a node would believe it for a minute (decision 0013).
-        "topic.metadata.refresh.interval.ms": 10_000,
+        "topic.metadata.refresh.interval.ms": LEADERS_ASKED_EVERY_MS,
         # There is no group membership to lose, however seldom the caller polls.
         "max.poll.interval.ms": 86_400_000,
     }

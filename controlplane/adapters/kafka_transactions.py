@@ -37,6 +37,9 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import FencedError, InvariantViolationError, LogUnavailableError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 
+COMMIT_TIMEOUT_MS = 2_000
+"""How long a leader waits for the answer to a commit before it counts as unknown, and is asked for again."""
+
 _ROLE = "decisions"
 _SOCKET_MARGIN_MS = 500
 _POLL_S = 0.005
@@ -98,7 +101,7 @@ class KafkaTransactionalWriter:
         kafka: KafkaConfig,
         transaction_timeout_ms: int = 5_000,
         *,
-        commit_timeout_ms: int = 2_000,
+        commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
         open_timeout_ms: int = 10_000,
     ) -> None:
         """Set up; :meth:`open` has to follow."""

@@ -11,7 +11,7 @@ from controlplane.adapters.kafka_admin import verify_topics
 from controlplane.adapters.kafka_admin_client import KafkaAdmin
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
 from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
-from controlplane.adapters.kafka_transaction_timeout import transaction_timeout_ms
+from controlplane.adapters.kafka_transaction_timeout import ask_transaction_timeout_ms
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.adapters.redis_lock import RedisLockStore
 from controlplane.adapters.system_clock import SystemClock
@@ -74,7 +74,9 @@ def run_controller(config: ControllerConfig, policy: ClusterPolicy, slot_policie
     )
     kafka = config.kafka
     verify_topics(kafka.bootstrap_servers, config.cluster.name, topic_specs(), kafka.security)
-    timeout_of_transactions_ms = transaction_timeout_ms(kafka.bootstrap_servers, config.cluster.name, kafka.security)
+    timeout_of_transactions_ms = ask_transaction_timeout_ms(
+        kafka.bootstrap_servers, config.cluster.name, kafka.security
+    )
     lock, timeout_ms = config.sofa_lease, config.lease.store_timeout_ms
     with ExitStack() as stack:
         tick_writer = stack.enter_context(closing(_event_writer(config, config.lease.duration_ms)))

@@ -14,6 +14,8 @@ from controlplane.embedded.kafka_settings import CLIENTS_LISTENER, Listener, Ser
 from controlplane.embedded.running import Running
 from controlplane.embedded.server import EmbeddedServer, free_port
 from controlplane.errors import PrerequisiteError
+from controlplane.kafka_rules.broker_sessions import RECOMMENDED_MS
+from controlplane.kafka_rules.topics_file import least_in_sync
 
 CLUSTER_FILE: Final = "cluster.json"
 _CONTROLLERS: Final = 3
@@ -214,9 +216,8 @@ def cluster_settings(brokers: int) -> dict[str, str]:
     Args:
         brokers: their number.
     """
-    copies = str(min(3, brokers))
-    # As `controlplane topics apply` does: one broker may always be missing.
-    least = str(max(1, min(2, brokers - 1)))
+    number = min(3, brokers)
+    copies, least = str(number), str(least_in_sync(number))
     return {
         "default.replication.factor": copies,
         "min.insync.replicas": least,
@@ -226,9 +227,7 @@ def cluster_settings(brokers: int) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": copies,
         "share.coordinator.state.topic.min.isr": least,
         # A dead broker holds back every write until its session has expired, a slow one until it has lagged so long.
-        "broker.session.timeout.ms": "3000",
-        "broker.heartbeat.interval.ms": "500",
-        "replica.lag.time.max.ms": "3000",
+        **{name: str(value_ms) for name, value_ms in RECOMMENDED_MS.items()},
     }
 
 

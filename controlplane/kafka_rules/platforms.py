@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-_USUAL_SESSION_MS: Final = 9_000
-"""Kafka's default of ``broker.session.timeout.ms``."""
+from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, REPLICA_LAG, USUAL_SESSION_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +64,21 @@ PLATFORMS: Final[Mapping[str, Platform]] = {
         Platform(
             "msk",
             "Amazon MSK",
-            fixed_broker_ms={"broker.session.timeout.ms": _USUAL_SESSION_MS, "replica.lag.time.max.ms": 10_000},
+            fixed_broker_ms={BROKER_SESSION: USUAL_SESSION_MS, REPLICA_LAG: 10_000},
             where="Set it in a custom MSK configuration: MSK's default allows unclean elections.",
         ),
         Platform(
             "msk-express",
             "Amazon MSK with Express brokers",
             topic_settings=_EXPRESS_SETTINGS,
-            fixed_broker_ms={"broker.session.timeout.ms": _USUAL_SESSION_MS, "replica.lag.time.max.ms": 30_000},
+            fixed_broker_ms={BROKER_SESSION: USUAL_SESSION_MS, REPLICA_LAG: 30_000},
             where=_NOT_OURS,
         ),
         Platform(
             "msk-serverless",
             "Amazon MSK Serverless",
             topic_settings=_SERVERLESS_SETTINGS,
-            fixed_broker_ms={"broker.session.timeout.ms": _USUAL_SESSION_MS, "replica.lag.time.max.ms": 30_000},
+            fixed_broker_ms={BROKER_SESSION: USUAL_SESSION_MS, REPLICA_LAG: 30_000},
             where=_NOT_OURS,
         ),
     )

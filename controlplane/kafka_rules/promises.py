@@ -9,7 +9,9 @@ from typing import Final, NamedTuple
 
 from controlplane.config import DECISIONS, topic_name
 from controlplane.core.cluster.policy import HEARTBEAT_INTERVAL_MS
-from controlplane.core.session.node_session import LEAST_MARGIN_DIVISOR, SessionSettings
+from controlplane.core.session.node_session import SessionSettings
+from controlplane.core.session.silence import least_limit_ms
+from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, RECOMMENDED_MS
 from controlplane.kafka_rules.platforms import Platform
 from controlplane.kafka_rules.topics_file import (
     MIN_INSYNC_REPLICAS,
@@ -17,6 +19,7 @@ from controlplane.kafka_rules.topics_file import (
     TopicSpec,
     advice_not_followed,
     broken_settings,
+    least_in_sync,
 )
 
 TRANSACTION_STATE: Final = "__transaction_state"
@@ -24,15 +27,8 @@ CONSUMER_OFFSETS: Final = "__consumer_offsets"
 INTERNAL_TOPICS: Final = (TRANSACTION_STATE, CONSUMER_OFFSETS)
 """Kafka's own topics. It creates them when the first client needs them."""
 
-BROKER_SESSION: Final = "broker.session.timeout.ms"
-BROKER_HEARTBEAT: Final = "broker.heartbeat.interval.ms"
-REPLICA_LAG: Final = "replica.lag.time.max.ms"
-RECOMMENDED_MS: Final[Mapping[str, int]] = {BROKER_SESSION: 3_000, BROKER_HEARTBEAT: 500, REPLICA_LAG: 3_000}
-"""The greatest values that are recommended where there are several brokers."""
-
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _COPIES: Final = 3
-_INSYNC: Final = 2
 _LATE_MS: Final = 1_000
 """Time after the session within which leaders have moved and waiting writes are acknowledged."""
 _WHY_STATE: Final = (
@@ -131,12 +127,10 @@ def bearing_silence_limit_ms(session_ms: int) -> int:
 
     The last acknowledged heartbeat of a node was sent up to one interval before the death, the next one is acknowledged
     when the broker's session has ended and leaders have moved, and a node stops a margin before the limit
-    (:class:`~controlplane.core.session.node_session.SessionSettings`).
+    (:mod:`controlplane.core.session.silence`).
     """
     silent_ms = session_ms + HEARTBEAT_INTERVAL_MS + _LATE_MS
-    margin_ms = SessionSettings().self_fencing_margin_ms
-    least_ms = max(silent_ms + margin_ms, -(-silent_ms * LEAST_MARGIN_DIVISOR // (LEAST_MARGIN_DIVISOR - 1)))
-    return -(-least_ms // 100) * 100
+    return -(-least_limit_ms(silent_ms, SessionSettings().self_fencing_margin_ms) // 100) * 100
 
 
 def _weaknesses(actual: ActualTopic, copies: int, why: str) -> list[str]:
@@ -144,7 +138,7 @@ def _weaknesses(actual: ActualTopic, copies: int, why: str) -> list[str]:
     sentences = []
     if actual.replication < copies:
         sentences.append(f"topic {actual.name} has {actual.copies_named}; it has to have {copies}. {why}")
-    needed = max(1, min(_INSYNC, actual.replication - 1))
+    needed = least_in_sync(actual.replication)
     insync = actual.settings.get(MIN_INSYNC_REPLICAS)
     if insync is not None and (not insync.isdigit() or int(insync) < needed):
         sentences.append(

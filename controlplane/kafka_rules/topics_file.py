@@ -102,8 +102,8 @@ class TopicSpec:
         return max(1, min(self.replication, brokers))
 
     def min_insync_for(self, replication: int) -> int:
-        """The number of copies that have to acknowledge, so that one broker may always be missing."""
-        return max(1, min(self.min_insync_replicas, replication - 1))
+        """See :func:`least_in_sync`."""
+        return least_in_sync(replication, self.min_insync_replicas)
 
     def with_advice_on(self, is_settable: Callable[[str], bool]) -> "TopicSpec":
         """The topic with all promises, and with advice only on the settings that can be set."""
@@ -154,6 +154,16 @@ def parse_topics(text: str, source: str) -> tuple[TopicSpec, ...]:
     document = parse_document(text, source, FORMAT)
     topics = table_in(document, "topics", source)
     return tuple(_topic(name, table_in(topics, name, f"{source}, topics"), source) for name in topics)
+
+
+def least_in_sync(copies: int, wanted: int = 2) -> int:
+    """The number of copies that have to acknowledge a write: as many as wanted, but one broker may always be missing.
+
+    Args:
+        copies: how many there are.
+        wanted: how many have to acknowledge where there are enough.
+    """
+    return max(1, min(wanted, copies - 1))
 
 
 def broken_settings(spec: TopicSpec, actual: ActualTopic) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,7 @@ from controlplane.core.values.identifiers import ControllerId
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import NOTHING_NOTED, Clock, ContenderNote, LeaseStore
 
-_EVERY_MS: Final = 1_000
+NOTED_EVERY_MS: Final = 1_000
 """Least time between two notes of a kind."""
 _MARKED_AGAIN_MS: Final = 30_000
 """Time after which a leader writes the same mark again: a store that failed over to an older copy may have lost it."""
@@ -97,7 +97,7 @@ class LeaseNotes:
 
     def _write_mark_if_due(self, now_ms: int, *, holds_lease: bool) -> bool:
         mark = self._mark
-        again_ms = _MARKED_AGAIN_MS if holds_lease and mark is self._written else _EVERY_MS
+        again_ms = _MARKED_AGAIN_MS if holds_lease and mark is self._written else NOTED_EVERY_MS
         is_due = mark is not self._written or holds_lease
         if mark is None or not is_due or now_ms - self._marked_at_ms < again_ms:
             return False
@@ -114,7 +114,7 @@ class LeaseNotes:
         return is_due
 
     def _write_note_if_due(self, now_ms: int) -> bool:
-        if now_ms - self._noted_at_ms < _EVERY_MS:
+        if now_ms - self._noted_at_ms < NOTED_EVERY_MS:
             return False
         self._noted_at_ms = now_ms
         self._store.write_note(self._controller_id, self._since_acknowledged_ms(), self._longest_unanswered_ms())

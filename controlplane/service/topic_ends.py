@@ -20,7 +20,7 @@ from controlplane.service.ticker import Ticker
 
 _TOPICS: Final = (*INPUT_TOPICS, DECISIONS, ROUTING_TABLE, DEAD_LETTERS)
 """The topics that a leader needs. An input that is refused holds back its partition until its letter is written."""
-_ASK_EVERY_MS: Final = 2_000
+ASKED_EVERY_MS: Final = 2_000
 _ANSWER_COUNTS_MS: Final = 6_000
 """Time for which an answer of Kafka shows that the partition can be read. Where partitions of each topic have no
 leader, the next answers come after 5 s."""
@@ -92,7 +92,7 @@ class TopicEnds:
 
     def _run(self) -> None:
         with closing(self._open_reader()) as reader:
-            while not self._thread.stopping.wait(_ASK_EVERY_MS / 1_000):
+            while not self._thread.stopping.wait(ASKED_EVERY_MS / 1_000):
                 self._ask(reader)
 
     def _ask(self, reader: LogReader) -> None:

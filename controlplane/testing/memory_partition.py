@@ -87,6 +87,11 @@ class MemoryPartition:
         self._open_transactions: dict[MemoryTransaction, int] = {}
 
     @property
+    def last_key(self) -> bytes | None:
+        """The key of the last record that was appended, also in an open transaction; None without a record."""
+        return self._records[-1].key if self._records else None
+
+    @property
     def last_stable_offset(self) -> int:
         """The first offset of the oldest open transaction, or the end: read_committed readers stop here."""
         return min(self._open_transactions.values()) if self._open_transactions else self.end_offset

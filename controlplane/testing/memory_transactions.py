@@ -7,12 +7,13 @@ from controlplane.config import ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.partitioning import partition_of
 from controlplane.errors import FencedError, InvariantViolationError
+from controlplane.kafka_rules.broker_sessions import transaction_timeout_ms
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from controlplane.testing.memory_broker import CommitFault, MemoryBroker, unavailable
 from controlplane.testing.memory_log import refuse_too_large
 from controlplane.testing.memory_partition import LeadingBroker, MemoryTransaction, TransactionState
 
-_TRANSACTION_TIMEOUT_MS = 5_000
+_TRANSACTION_TIMEOUT_MS = transaction_timeout_ms(brokers=1, session_ms=0)
 _Place: TypeAlias = tuple[str, int]
 
 

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster
+from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, RECOMMENDED_MS
 from tests.chaos.proxy import LinkMode
 from tests.helpers.partition_leaders import PartitionLeaders
 from tests.helpers.polling import poll_until
@@ -17,7 +18,7 @@ from tests.helpers.shifted_clock import ShiftedClock
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-SESSION_S = 3.0
+SESSION_S = RECOMMENDED_MS[BROKER_SESSION] / 1_000
 """The brokers' session: after it a silent one leads nothing any more."""
 
 

@@ -16,8 +16,9 @@ import structlog
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster
 from controlplane.embedded.services import EmbeddedServices
 from controlplane.embedded.valkey import EmbeddedValkey
+from tests.helpers.fencing_bounds import Bounds
 from tests.helpers.real_cluster import RealCluster
-from tests.kills.broker_deaths import Bounds, kill_brokers, quoted, quoted_restart, restart_brokers
+from tests.kills.broker_deaths import kill_brokers, quoted, quoted_restart, restart_brokers
 from tests.kills.cluster import KvCluster
 from tests.kills.killing import repeat, summary
 from tests.kills.many_slots import kill_one_of_five, options_for
@@ -92,7 +93,7 @@ def kill_brokers_of(folder: Path, size: Size, brokers: int, *, controllers_apart
                         _tell(death)
                         deaths.append(death)
                 restarted = restart_brokers(cluster, kafka)
-    lines = [*quoted(deaths, Bounds.recommended(brokers)), quoted_restart(restarted)]
+    lines = [*quoted(deaths, Bounds(brokers)), quoted_restart(restarted)]
     for line in lines:
         _tell(line)
     return int(any(line.startswith("BROKEN") for line in lines))

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from controlplane.core.cluster.events import TermOpened
-from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
-from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster, cluster_settings
+from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster
+from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, RECOMMENDED_MS
 from examples.kv.client import Counts
+from tests.helpers.fencing_bounds import Bounds
 from tests.helpers.partition_leaders import PartitionLeaders
 from tests.kills.cluster import KvCluster
 from tests.kills.killing import assert_promises
@@ -56,36 +57,6 @@ class BrokerDeath:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What is promised for a session of the brokers and a silence limit, in ms.
-
-    Attributes:
-        gap_ms: without decisions: the session, and 2 s.
-        refused_ms: nodes refuse: what the session is longer than the silence limit, and 3 s.
-        first_commit_ms: if the leader dies in the same second: the session, and 5 s.
-    """
-
-    gap_ms: int
-    refused_ms: int
-    first_commit_ms: int
-
-    @classmethod
-    def of(cls, session_ms: int, silence_limit_ms: int) -> "Bounds":
-        """The bounds that follow from these settings."""
-        return cls(session_ms + 2_000, max(0, session_ms - silence_limit_ms) + 3_000, session_ms + 5_000)
-
-    @classmethod
-    def recommended(cls, brokers: int) -> "Bounds":
-        """The bounds with the recommended settings of that many brokers, and the default policy."""
-        return cls.of(session_ms(brokers), ClusterPolicy().silence_limit_ms)
-
-
-def session_ms(brokers: int) -> int:
-    """The session after which Kafka gives up a dead broker."""
-    return int(cluster_settings(brokers)["broker.session.timeout.ms"])
-
-
 def kill_brokers(
     cluster: KvCluster, kafka: EmbeddedKafkaCluster, repetitions: int, *, with_leader: bool
 ) -> Iterator[BrokerDeath]:
@@ -110,7 +81,7 @@ def kill_brokers(
                 first_commit_ms = (opened.at_s - killed_s) * 1_000
             else:
                 first_commit_ms = 0.0
-            time.sleep(max(0.0, killed_s + session_ms(len(ids)) / 1_000 + _AFTERWARDS_S - time.monotonic()))
+            time.sleep(max(0.0, killed_s + RECOMMENDED_MS[BROKER_SESSION] / 1_000 + _AFTERWARDS_S - time.monotonic()))
             watch.wait_for(lambda _: True, "a decision after the death", len(watch.arrivals))
         after = watch.arrivals[-1].decision
         counts = cluster.client.take_counts()
@@ -152,10 +123,12 @@ def quoted(deaths: list[BrokerDeath], bounds: Bounds) -> list[str]:
     together = [each for each in deaths if each.with_leader]
     changed = sum(each.leader_changed for each in alone)
     lines = [
-        *_quote("without decisions", [each.gap_ms for each in alone], bounds.gap_ms),
-        *_quote("nodes refuse", [each.refused_ms for each in alone], bounds.refused_ms),
+        *_quote("without decisions", [each.gap_ms for each in alone], bounds.without_decisions_ms),
+        *_quote("nodes refuse", [each.refused_ms for each in alone], bounds.refusal_ms),
         *_quote(
-            "first commit if the leader dies too", [each.first_commit_ms for each in together], bounds.first_commit_ms
+            "first commit if the leader dies too",
+            [each.first_commit_ms for each in together],
+            bounds.failover_with_broker_ms,
         ),
     ]
     if alone:
@@ -176,8 +149,8 @@ def quoted_restart(counts: Counts) -> str:
     )
 
 
-def _quote(what: str, times_ms: list[float], bound_ms: int) -> Iterator[str]:
-    if times_ms:
+def _quote(what: str, times_ms: list[float], bound_ms: int | None) -> Iterator[str]:
+    if times_ms and bound_ms is not None:
         broken = "BROKEN " if max(times_ms) > bound_ms else ""
         p50_ms, p95_ms = (_percentile(times_ms, percent) for percent in (50, 95))
         yield (

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 from controlplane.embedded.kafka_cluster import cluster_settings
 from examples.kv.client import Counts
-from tests.kills.broker_deaths import Bounds, BrokerDeath, quoted, quoted_restart
+from tests.helpers.fencing_bounds import Bounds
+from tests.kills.broker_deaths import BrokerDeath, quoted, quoted_restart
 
 DEATH = BrokerDeath(1, 2, False, False, 4_000, 3_000, 0, 12, Counts(answered=10))
-BOUNDS = Bounds.of(3_000, 2_500)
+BOUNDS = Bounds(3)
 
 
 def test_bounds_follow_from_the_settings() -> None:
     """Session and 2 s; what the session is longer than the limit, and 3 s; session and 5 s."""
-    assert Bounds(5_000, 3_500, 8_000) == BOUNDS
-    assert Bounds.of(2_000, 2_500).refused_ms == 3_000
-    assert int(cluster_settings(3)["broker.session.timeout.ms"]) == 3_000
-    assert Bounds.recommended(3) == BOUNDS
+    assert (BOUNDS.without_decisions_ms, BOUNDS.refusal_ms, BOUNDS.failover_with_broker_ms) == (5_000, 3_500, 8_000)
+    assert Bounds(3, 2_000).refusal_ms == 3_000
+    assert int(cluster_settings(3)["broker.session.timeout.ms"]) == BOUNDS.session_ms
 
 
 def test_times_are_quoted_beside_their_bound() -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.values.identifiers import TopicPartition
+from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, RECOMMENDED_MS
 from controlplane.testing import CommitFault
 from controlplane.testing.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
 from tests.simulation.fault_kinds import FaultKind
@@ -35,8 +36,8 @@ WEIGHTS: Final[Mapping[FaultKind, int]] = {
 MOST: Final = 3
 """Faults of brokers in a run; there is one at least."""
 
-_SESSION_MS: Final = 3_000
-"""After which time without a sign of life Kafka gives a broker up, as the documentation recommends to set it."""
+_SESSION_MS: Final = RECOMMENDED_MS[BROKER_SESSION]
+"""After which time without a sign of life Kafka gives a broker up."""
 _ELECTION_MS: Final = 300
 _UNTIL_HEALED_MS: Final = 60_000
 """Longer than any run: such a fault lasts until everything is healed."""

@@ -5,17 +5,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.core.cluster.events import TermOpened
+from controlplane.core.cluster.image import ClusterImage
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import ControllerId, Term
+from tests.helpers.fencing_bounds import Bounds
 from tests.simulation.invariants.healing import what_did_not_heal
 from tests.simulation.plan import Item
 from tests.simulation.run import Run
 from tests.simulation.scheduler import Process
-from tests.simulation.setting import CLIENTS, CONTROLLERS, NODES, Setting
+from tests.simulation.setting import CLIENTS, CONTROLLERS, LEASE, NODES, Setting
 
 SAME_LEADER: Final = "a leader that does what others could do is not replaced"
 USUAL: Final = Setting(ClusterPolicy(slot_count=64, silence_limit_ms=2_000, join_linger_ms=100))
@@ -152,6 +154,11 @@ class Script(Run):
 
     def _note(self, _: State, decision: Decision, __: State) -> None:
         self.decisions.append(decision)
+
+
+def bounds_of(setting: Setting, brokers: int = 1) -> Bounds:
+    """What is promised in such a cluster."""
+    return Bounds(brokers, cluster=ClusterImage(setting.policy), lease=LEASE, tick_ms=setting.tick_interval_ms)
 
 
 def begun(setting: Setting = USUAL) -> Script:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.election.leading import DEAF_AFTER_MS
+from controlplane.core.election.leading import ANSWERED_WITHIN_MS, DEAF_AFTER_MS
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.partitioning import partition_of
@@ -17,12 +17,13 @@ from tests.simulation.mutants.deafness_scenes import (
     outlast,
 )
 from tests.simulation.mutants.log_scenes import let_leader_be_deaf
-from tests.simulation.script import USUAL, Script, begun
+from tests.simulation.script import USUAL, Script, begun, bounds_of
 
 pytestmark = pytest.mark.slow
 
-ASKED_AND_TAKEN_OVER_MS = 2_000 + 3_000
-"""Kafka is asked for ends every 2 s; a resigned leader is followed within two leases."""
+BOUNDS = bounds_of(USUAL, brokers=3)
+MISSED_MS = ANSWERED_WITHIN_MS + DEAF_AFTER_MS
+"""An answer of Kafka counts for 5 s; from then on the time runs."""
 
 
 def test_a_death_is_seen_although_the_leader_is_deaf_to_the_dead_nodes_partition() -> None:
@@ -31,9 +32,8 @@ def test_a_death_is_seen_although_the_leader_is_deaf_to_the_dead_nodes_partition
     home = partition_of(b"n4", USUAL.heartbeat_partitions)
     leader = let_leader_be_deaf(script, TopicPartition(HEARTBEATS, home))
     script.world.kill("n4")
-    script.go_on_until(
-        lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, DEAF_AFTER_MS + ASKED_AND_TAKEN_OVER_MS
-    )
+    script.go_on_until(lambda: len(script.terms) == 2, BOUNDS.failover_from_deaf_ms)
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 1_000)
     assert script.terms[-1][1] != leader
     script.go_on(15_000)
     assert len(script.terms) == 2
@@ -45,7 +45,7 @@ def test_an_intent_is_answered_although_the_leader_is_deaf_to_intents() -> None:
     script = begun()
     leader = let_leader_be_deaf(script, TopicPartition(INTENTS, 0))
     script.ask("unheard", "refresh_table")
-    script.go_on_until(lambda: script.answered("unheard"), DEAF_AFTER_MS + ASKED_AND_TAKEN_OVER_MS)
+    script.go_on_until(lambda: script.answered("unheard"), BOUNDS.failover_from_deaf_ms)
     assert script.terms[-1][1] != leader
     script.go_on_until(script.is_well, 2_000)
     script.judge_end()
@@ -58,7 +58,7 @@ def test_a_deaf_leader_leads_on_where_nobody_else_could() -> None:
     for name in set(script.world.running) - {leader}:
         script.world.kill(name)
     script.ask("unheard", "refresh_table")
-    script.go_on(DEAF_AFTER_MS + ASKED_AND_TAKEN_OVER_MS)
+    script.go_on(BOUNDS.failover_from_deaf_ms)
     assert script.leaders == [leader]
     script.world.machines[leader].network.let_through({TopicPartition(INTENTS, 0)})
     script.go_on_until(lambda: script.answered("unheard"), 1_000)
@@ -77,10 +77,6 @@ def test_a_leader_stays_where_nobody_could_read_on(
     outlast(let_go, lasting_ms)
 
 
-MISSED_MS = 5_000 + DEAF_AFTER_MS
-"""An answer of Kafka counts for 5 s; from then on the time runs."""
-
-
 def test_a_death_is_seen_although_the_leader_is_cut_off_from_one_broker_for_good() -> None:
     """It neither ticks nor reads in the dead node's partition, and is not told where that ends."""
     script = begun()
@@ -88,9 +84,8 @@ def test_a_death_is_seen_although_the_leader_is_cut_off_from_one_broker_for_good
     (leader,) = script.leaders
     cut_off_from_broker_of(script, place, [leader])
     script.world.kill("n4")
-    script.go_on_until(
-        lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, MISSED_MS + ASKED_AND_TAKEN_OVER_MS
-    )
+    script.go_on_until(lambda: len(script.terms) == 2, BOUNDS.failover_from_cut_off_ms or 0)
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 1_000)
     assert script.terms[-1][1] != leader
     script.go_on(30_000)
     assert len(script.terms) == 2
@@ -103,7 +98,7 @@ def test_inputs_are_taken_up_although_the_leader_is_cut_off_from_their_broker_fo
     script = begun()
     (leader,) = script.leaders
     cut_off_from_broker_of(script, TopicPartition(topic, 0), [leader])
-    script.go_on_until(lambda: script.leaders not in ([leader], []), MISSED_MS + ASKED_AND_TAKEN_OVER_MS)
+    script.go_on_until(lambda: script.leaders not in ([leader], []), BOUNDS.failover_from_cut_off_ms or 0)
     script.ask("heard", "refresh_table")
     script.go_on_until(lambda: script.answered("heard"), 1_000)
     script.go_on(30_000)

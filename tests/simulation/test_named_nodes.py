@@ -2,6 +2,7 @@
 
 import pytest
 
+from controlplane.adapters.kafka_reader import LEADERS_ASKED_EVERY_MS
 from controlplane.codec.inputs import MAX_RECORD_BYTES, encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.cluster.policy import ClusterPolicy
@@ -16,7 +17,7 @@ from tests.simulation.audit import what_the_audit_finds
 from tests.simulation.invariants.bounds import LOOK_EVERY_MS
 from tests.simulation.mutants.scenes import a_node_on_a_slow_clock_is_cut_off, senders_date_their_heartbeats
 from tests.simulation.network import TABLE
-from tests.simulation.script import Script, begun
+from tests.simulation.script import USUAL, Script, begun, bounds_of
 from tests.simulation.setting import CONTROLLERS, LEASE, NODES, Setting
 
 pytestmark = pytest.mark.slow
@@ -39,7 +40,7 @@ def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
     assert served(script, "n4"), "a moment without news is no reason to stop"
     script.ask("move-away", "exclude_node", node="n4")
     script.go_on_until(lambda: not any("n4" in slot.replicas for slot in script.state.slots.table), 2_000)
-    script.go_on_until(lambda: not served(script, "n4"), script.state.cluster.silence_limit_ms)
+    script.go_on_until(lambda: not served(script, "n4"), bounds_of(USUAL).overlap_after_move_ms)
     assert script.events(NodeFenced) == []
     script.go_on(3 * script.state.cluster.silence_limit_ms)
     assert served(script, "n4") == []
@@ -58,11 +59,13 @@ def test_a_node_that_reads_the_table_from_a_former_leader_stops_when_it_asks_the
     topic = script.world.cluster.topic(ROUTING_TABLE)
     stale_ends[TABLE_PLACE] = script.world.broker.partitions(topic)[0].last_stable_offset
     script.ask("move-away", "exclude_node", node="n4")
-    script.go_on(2 * script.state.cluster.silence_limit_ms)
-    assert not any("n4" in slot.replicas for slot in script.state.slots.table)
+    script.go_on_until(lambda: not any("n4" in slot.replicas for slot in script.state.slots.table), 2_000)
+    script.go_on(LEADERS_ASKED_EVERY_MS)
     assert served(script, "n4"), "it knows nothing of that"
     stale_ends.clear()
-    script.go_on_until(lambda: not served(script, "n4"), 500)
+    overlap_ms = bounds_of(USUAL, brokers=3).overlap_by_former_leader_ms
+    assert overlap_ms is not None
+    script.go_on_until(lambda: not served(script, "n4"), overlap_ms - LEADERS_ASKED_EVERY_MS)
     script.ask("move-back", "include_node", node="n4")
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
     script.judge_end()
@@ -211,6 +214,7 @@ def test_a_cut_of_the_whole_fleet_fences_one_node() -> None:
 @pytest.mark.parametrize("limit_ms", [2_500, 5_000, 10_000, 20_000])
 def test_a_node_on_a_slow_clock_that_is_cut_off_stops_before_its_heirs_begin(limit_ms: int) -> None:
     """Its clock counts nine milliseconds while ten pass: the longer the limit, the larger the error."""
+    assert bounds_of(Setting(ClusterPolicy(silence_limit_ms=limit_ms))).overlap_after_silence_ms == 0
     a_node_on_a_slow_clock_is_cut_off(limit_ms)
 
 

@@ -7,6 +7,7 @@ import pytest
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.partitioning import partition_of
+from tests.helpers.fencing_bounds import Bounds
 from tests.simulation.mutants.deafness_scenes import cut_off_from_broker_of
 from tests.simulation.mutants.log_scenes import let_leader_be_deaf
 from tests.simulation.script import USUAL, Script, begun
@@ -15,8 +16,7 @@ from tests.simulation.setting import LEASE, OBSERVER
 pytestmark = pytest.mark.slow
 
 HOME_OF_N4 = TopicPartition(HEARTBEATS, partition_of(b"n4", USUAL.heartbeat_partitions))
-REPLACED_MS = 5_000 + 10_000 + 4_500
-"""An answer counts for 5 s, a partition may be missed for 10 s, and a successor leads within three leases."""
+REPLACED_MS = Bounds(lease=LEASE).cut_off_noticed_ms + Bounds(lease=LEASE).failover_ms
 
 
 def kill_all_but(script: Script, *names: str) -> None:
@@ -94,7 +94,9 @@ def test_a_leader_with_a_long_lease_is_replaced_too(duration_ms: int, renew_inte
     (leader,) = script.leaders
     kill_all_but(script, leader, *sorted(set(script.world.running) - {leader})[:contenders])
     cut_off_from_broker_of(script, HOME_OF_N4, [leader])
-    script.go_on_until(lambda: script.leaders not in ([leader], []), REPLACED_MS + 3 * duration_ms)
+    bounds = Bounds(lease=lease)
+    replaced_ms = bounds.cut_off_noticed_ms + bounds.failover_ms
+    script.go_on_until(lambda: script.leaders not in ([leader], []), replaced_ms)
 
 
 def test_no_leader_hands_over_to_a_preferred_controller_that_misses_a_partition() -> None:

@@ -33,12 +33,12 @@ UNANSWERED_LIMIT_MS: Final = 15_000
 """Time without an answer to a commit after which the controller steps down. The log then shows the outcome."""
 DEAF_AFTER_MS: Final = 10_000
 """Time for which a leader may miss what others could see. Clients recover from the failure of a broker in less."""
-_ANSWERED_WITHIN_MS: Final = 5_000
+ANSWERED_WITHIN_MS: Final = 5_000
 """A controller that reaches every partition is answered about each within this: it ticks and asks for ends at least
 every 2 s."""
-_ASKED_APART_MS: Final = 3_000
+ASKED_APART_MS: Final = 3_000
 """More than the difference between the last answers to two controllers about a partition that loses its leader."""
-_CLEARLY_LATER_MS: Final = 1_000
+CLEARLY_LATER_MS: Final = 1_000
 """More than the difference between the last acknowledgements of two controllers that lose Kafka at the same time."""
 _READ_GRACE_FACTOR: Final = 3
 """Limit for reading nothing, as a multiple of the limit for writing. After a broker's failure clients reconnect one by
@@ -218,7 +218,7 @@ class ControllerMachine:
         read_at_ms = now_ms - event.since_last_read_ms
         if self._unheard_at_ms is not None:
             read_at_ms = max(read_at_ms, self._unheard_at_ms)
-        is_answered = event.has_answers and event.longest_unanswered_ms <= _ANSWERED_WITHIN_MS
+        is_answered = event.has_answers and event.longest_unanswered_ms <= ANSWERED_WITHIN_MS
         return _Contact(now_ms - event.since_acknowledged_ms, read_at_ms, event.is_deaf or not is_answered)
 
     def _misses_partition_since_ms_after(self, now_ms: int, event: RoundObserved) -> int | None:
@@ -233,13 +233,13 @@ class ControllerMachine:
         own_ms, other_ms = event.longest_unanswered_ms, event.contender_unanswered_ms
         if other_ms is None or not self._reaches_all(other_ms):
             return None
-        if own_ms <= _ANSWERED_WITHIN_MS or own_ms - other_ms <= _ASKED_APART_MS:
+        if own_ms <= ANSWERED_WITHIN_MS or own_ms - other_ms <= ASKED_APART_MS:
             return None
         return now_ms if self._misses_partition_since_ms is None else self._misses_partition_since_ms
 
     def _reaches_all(self, contender_unanswered_ms: int) -> bool:
         """Whether a contender is answered about every partition, as its note says. The note is as old as a lease."""
-        return contender_unanswered_ms <= _ANSWERED_WITHIN_MS + self._lease_ms
+        return contender_unanswered_ms <= ANSWERED_WITHIN_MS + self._lease_ms
 
     def _trigger(self, now_ms: int, event: LeadingEvent, hold: HeldLease) -> ControllerTrigger:
         term = self.state.term
@@ -269,7 +269,7 @@ class ControllerMachine:
         # could commit either: stepping down would only add a take-over to the outage.
         stood_still = event.stood_still_ms > self._lease_ms
         ahead_ms = event.contender_ahead_ms
-        is_behind_contender = ahead_ms is not None and ahead_ms > _CLEARLY_LATER_MS
+        is_behind_contender = ahead_ms is not None and ahead_ms > CLEARLY_LATER_MS
         is_unheard = event.since_acknowledged_ms > self._lease_ms
         leads_on = (
             is_unheard and not (is_behind_contender or stood_still) and self.state.phase is ControllerPhase.LEADING

@@ -11,9 +11,9 @@ again; it holds nothing then, so for the cluster it is a new process.
 
 Self-fencing: a node without contact to the log refuses requests before another node can own what it held. The leader
 counts silence from the append of a heartbeat, and a heartbeat is never appended before it was *sent*. So the node
-serves until (sending of the last acknowledged heartbeat + silence limit - margin). The margin grows with the limit,
-because the error of a clock does. The silence limit is the cluster's,
-and the table contains it: with a limit of its own a node could serve longer than the leader waits.
+serves until (sending of the last acknowledged heartbeat + silence limit - margin), see
+:mod:`controlplane.core.session.silence`. The silence limit is the cluster's, and the table contains it: with a limit of
+its own a node could serve longer than the leader waits.
 
 A node starts or resumes serving only after a heartbeat was acknowledged and the table, read to its end after that,
 still shows it as a member. The acknowledgement alone is not enough: a node that reads late that it was admitted may
@@ -47,6 +47,7 @@ from controlplane.core.session.messages import (
     TableConfirmed,
     TableRead,
 )
+from controlplane.core.session.silence import valid_for_ms
 from controlplane.core.values.identifiers import Incarnation, ProcessId
 from controlplane.core.values.machine import Output, Woke
 from controlplane.errors import ConfigurationError, InvariantViolationError
@@ -55,16 +56,6 @@ FOREVER_MS: Final = 1 << 62
 """A monotonic time that is never reached."""
 TABLE_GOOD_FOR_AT_LEAST_MS: Final = 1_500
 """Least time for which a reading of the table is valid: finding the end takes some tenths of a second."""
-
-
-LEAST_MARGIN_DIVISOR: Final = 9
-"""A node stops at least this part of the silence limit before the limit is over.
-
-By a clock that is a tenth slow, 8/9 of the limit takes 8/9 * 10/9 = 80/81 of it. The rest of an 81st covers brokers
-whose clocks, by which the leader counts, are up to 1.25 % fast.
-"""
-
-
 _AGAIN_DIVISOR: Final = 4
 """A heartbeat is sent again after this part of the time for which an acknowledgement is valid."""
 
@@ -87,7 +78,8 @@ class SessionSettings:
             acknowledgement is valid is less than two intervals.
         join_retry_ms: time after which a join or leaving record is repeated until the table shows its effect.
         self_fencing_margin_ms: how long before the cluster's silence limit a node without contact to the log refuses
-            requests. At least a ninth of the limit is used (:data:`LEAST_MARGIN_DIVISOR`), and at most half of it.
+            requests. At least a ninth of the limit is used, and at most half of it
+            (:func:`controlplane.core.session.silence.valid_for_ms`).
         on_log_loss: see :class:`OnLogLoss`.
     """
 
@@ -286,8 +278,7 @@ class NodeSession:
 
     def _keep_within(self, now_ms: int, silence_limit_ms: int) -> None:
         """Adapt the validity of an acknowledgement and the heartbeat interval to the cluster's silence limit."""
-        margin_ms = max(self._settings.self_fencing_margin_ms, -(-silence_limit_ms // LEAST_MARGIN_DIVISOR))
-        self._good_for_ms = silence_limit_ms - min(margin_ms, silence_limit_ms // 2)
+        self._good_for_ms = valid_for_ms(silence_limit_ms, self._settings.self_fencing_margin_ms)
         self._heartbeat_interval_ms = min(self._settings.heartbeat_interval_ms, self._good_for_ms // 2)
         self._heartbeat_at_ms = min(self._heartbeat_at_ms, now_ms + self._heartbeat_interval_ms)
 

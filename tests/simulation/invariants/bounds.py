@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, MAX_TICK_GAP_MS
 from controlplane.core.cluster.events import TermOpened
-from controlplane.core.election.leading import DEAF_AFTER_MS
+from controlplane.core.cluster.image import ClusterImage
 from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import NodeId
+from tests.helpers.fencing_bounds import COMMIT_MS, SLOWEST_CLOCK, Bounds
 from tests.simulation.invariants.log_watch import LogWatch
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.machine import MESSAGE_TIMEOUT_MS
@@ -37,16 +38,25 @@ ANSWERED_AFTER_FAILOVER: Final = (
 ANSWERED_BY_ANY: Final = "an intent waits no longer for its answer than until an unfit leader is replaced"
 
 LOOK_EVERY_MS: Final = 100
-FAILOVER_MS: Final = 4 * LEASE.duration_ms
-"""A lease expires, and the first that take over may fail."""
-REPLACEMENT_MS: Final = 5_000 + DEAF_AFTER_MS + FAILOVER_MS
+FAILOVER_LEASES: Final = 4
+FAILOVER_MS: Final = FAILOVER_LEASES * LEASE.duration_ms
+"""A lease expires, and the first that take over may fail: faults overlap here."""
+REPLACEMENT_MS: Final = Bounds(lease=LEASE).cut_off_noticed_ms + FAILOVER_MS
 """A leader that Kafka does not answer about a partition needs the longest to notice that it is not fit."""
-_SLACK_MS: Final = 1_000
-"""For deciding, committing and reading, which no setting bounds."""
+_SLACK_MS: Final = 2 * COMMIT_MS
+"""For deciding, committing and reading, which no setting bounds, beside the work that other faults cause."""
 _ANSWER_MS: Final = MESSAGE_TIMEOUT_MS + _SLACK_MS
 """An intent behind a refused one waits for the dead letter of that one. A letter whose acknowledgement is lost is sent
 again when it is given up."""
-_SLOWEST_CLOCK: Final = 0.9
+
+
+def detected_within_ms(cluster: ClusterImage) -> int:
+    """The longest time for which a dead node may be a member, whatever other faults there are, while a leader is fit.
+
+    That of nodes that die together, by a broker's clock that is a tenth slow, and with the longest gaps between ticks.
+    """
+    bound_ms = Bounds(cluster=cluster, tick_ms=MAX_TICK_GAP_MS).further_detection_ms - COMMIT_MS
+    return int(bound_ms / SLOWEST_CLOCK) + _SLACK_MS
 
 
 @dataclass
@@ -118,8 +128,7 @@ class BoundsWatch:
         if state.membership.evictions_frozen:
             self._dead.clear()
             return
-        limit_ms = state.cluster.silence_limit_ms + state.cluster.heartbeat_interval_ms + MAX_TICK_GAP_MS
-        bound_ms = int(limit_ms / _SLOWEST_CLOCK) + _SLACK_MS
+        bound_ms = detected_within_ms(state.cluster)
         dead = {name: node for name, node in state.membership.nodes.items() if node.lives and self._is_dead(name)}
         for name in self._dead.keys() - dead.keys():
             del self._dead[name]

@@ -15,7 +15,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeFenced
 from controlplane.core.routing.hashing import slot_of
-from controlplane.core.session.node_session import LEAST_MARGIN_DIVISOR, TABLE_GOOD_FOR_AT_LEAST_MS
+from controlplane.core.session.node_session import TABLE_GOOD_FOR_AT_LEAST_MS, SessionSettings
 from controlplane.core.values.identifiers import NodeId, TopicPartition
 from controlplane.core.values.positions import position_key
 from controlplane.node import Access, NodeAgent
@@ -27,6 +27,7 @@ from tests.simulation.service import KEYS
 from tests.simulation.world import World
 
 _SLOWEST_CLOCK: Final = 0.9
+_LEAST_MARGIN_DIVISOR: Final = 9
 
 
 class Cause(Enum):
@@ -95,7 +96,8 @@ class OverlapWatch:
     def _reading_is_good_for_ms(self) -> int:
         """The longest time for which a reading of the table is valid, by a slow clock."""
         limit_ms = self._longest_limit_ms
-        good_for_ms = limit_ms - max(500, -(-limit_ms // LEAST_MARGIN_DIVISOR))
+        # Not by `core.session.silence`: a bug in its margin must not become a longer time that is allowed here.
+        good_for_ms = limit_ms - max(SessionSettings().self_fencing_margin_ms, -(-limit_ms // _LEAST_MARGIN_DIVISOR))
         return int(max(good_for_ms, TABLE_GOOD_FOR_AT_LEAST_MS) / _SLOWEST_CLOCK)
 
     def look(self) -> None:

@@ -97,9 +97,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "stops the same margin before every silence limit",
-        "controlplane.core.session.node_session:NodeSession._keep_within",
-        "max(self._settings.self_fencing_margin_ms, -(-silence_limit_ms // LEAST_MARGIN_DIVISOR))",
-        "self._settings.self_fencing_margin_ms",
+        "controlplane.core.session.silence:valid_for_ms",
+        "max(margin_ms, -(-silence_limit_ms // LEAST_MARGIN_DIVISOR))",
+        "margin_ms",
         scene=a_node_on_a_slow_clock_is_cut_off,
     ),
     Mutant(

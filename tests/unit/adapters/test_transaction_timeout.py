@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from controlplane.adapters import kafka_transaction_timeout
-from controlplane.adapters.kafka_transaction_timeout import transaction_timeout_ms
+from controlplane.adapters.kafka_transaction_timeout import ask_transaction_timeout_ms
 
 
 class Brokers:
@@ -56,11 +56,11 @@ def test_a_transaction_outlasts_the_session_of_a_dead_broker(
 ) -> None:
     """Until Kafka gives the broker up, a commit has no answer; a healthy leader must not be fenced meanwhile."""
     monkeypatch.setattr(kafka_transaction_timeout, "KafkaAdmin", lambda *_: Brokers(brokers, session_ms, copies))
-    assert transaction_timeout_ms("nowhere", "demo", {}) == timeout_ms
+    assert ask_transaction_timeout_ms("nowhere", "demo", {}) == timeout_ms
 
 
 @pytest.mark.parametrize("copies", [2, 3])
 def test_brokers_that_are_away_at_the_start_count_by_their_copies(monkeypatch: pytest.MonkeyPatch, copies: int) -> None:
     """They come back and may die later, and the process keeps its limit for as long as it lives."""
     monkeypatch.setattr(kafka_transaction_timeout, "KafkaAdmin", lambda *_: Brokers(1, "9000", copies))
-    assert transaction_timeout_ms("nowhere", "demo", {}) == 14_000
+    assert ask_transaction_timeout_ms("nowhere", "demo", {}) == 14_000

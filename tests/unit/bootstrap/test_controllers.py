@@ -22,7 +22,7 @@ def test_each_process_asks_for_the_lease_as_itself(monkeypatch: pytest.MonkeyPat
         return SimpleNamespace(close=lambda: None)
 
     monkeypatch.setattr(controllers, "verify_topics", lambda *_: None)
-    monkeypatch.setattr(controllers, "transaction_timeout_ms", lambda *_: 5_000)
+    monkeypatch.setattr(controllers, "ask_transaction_timeout_ms", lambda *_: 5_000)
     monkeypatch.setattr(controllers, "_event_writer", lambda *_: SimpleNamespace(close=lambda: None))
     monkeypatch.setattr(controllers, "compose_controller", lambda *_, **__: SimpleNamespace(run=lambda _: None))
     monkeypatch.setattr(controllers, "RedisLeaseStore", note)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from controlplane.bootstrap.topics import topic_specs
+from controlplane.kafka_rules.broker_sessions import RECOMMENDED_MS
 from controlplane.kafka_rules.platforms import PLATFORMS
 from controlplane.kafka_rules.promises import (
     CONSUMER_OFFSETS,
@@ -19,11 +20,7 @@ from controlplane.kafka_rules.topics_file import ActualTopic
 
 SPECS = topic_specs()
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
-RECOMMENDED = {
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
-    "replica.lag.time.max.ms": "3000",
-}
+RECOMMENDED = {name: str(value_ms) for name, value_ms in RECOMMENDED_MS.items()}
 USUAL = {
     "broker.session.timeout.ms": "9000",
     "broker.heartbeat.interval.ms": "2000",

@@ -2,10 +2,10 @@
 
 import pytest
 
-from controlplane.config import MAX_TICK_GAP_MS
 from controlplane.core.cluster.policy import SEVERAL_BROKERS_LEVEL, ClusterPolicy
 from controlplane.core.deciding.decide import is_written
 from controlplane.core.membership.events import FencingCause, NodeFenced
+from tests.helpers.fencing_bounds import Bounds
 from tests.helpers.world import World
 
 NODES = ("n3", "n1", "n2")
@@ -80,11 +80,11 @@ def test_a_clock_that_is_wrong_for_a_second_moves_log_time_by_a_gap_at_most(part
     world.ahead_ms = {partition: step_ms}
     world.run(1_000, NODES)
     world.ask("refresh_table")
-    assert abs(world.state.decided_at_ms - world.now_ms - offset_ms) <= MAX_TICK_GAP_MS
+    assert abs(world.state.decided_at_ms - world.now_ms - offset_ms) <= Bounds().overcounted_ms
     world.ahead_ms = {}
     world.run(3_000, NODES)
     world.ask("refresh_table")
-    assert abs(world.state.decided_at_ms - world.now_ms - offset_ms) <= MAX_TICK_GAP_MS
+    assert abs(world.state.decided_at_ms - world.now_ms - offset_ms) <= Bounds().overcounted_ms
 
 
 def test_log_time_passes_as_fast_with_many_decisions_as_with_few() -> None:

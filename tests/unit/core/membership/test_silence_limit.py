@@ -7,7 +7,8 @@ from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
 from controlplane.core.session.messages import HeartbeatAcknowledged, TableChanged, TableConfirmed, TableRead
-from controlplane.core.session.node_session import LEAST_MARGIN_DIVISOR, NodeSession, SessionSettings
+from controlplane.core.session.node_session import NodeSession, SessionSettings
+from controlplane.core.session.silence import valid_for_ms
 from tests.helpers.world import World
 
 LONG_MS, SHORT_MS = 10_000, 2_000
@@ -44,7 +45,8 @@ def test_node_that_knows_the_long_limit_only_is_fenced_after_it() -> None:
     session.on_event(0, HeartbeatAcknowledged(0))
     session.on_event(0, TableConfirmed(0))
     # The cut comes with the change at the latest: from the change on the agent's clock and the log's run alike.
-    assert fenced_after_ms(world, "n1") >= session.serve_until_ms == LONG_MS - -(-LONG_MS // LEAST_MARGIN_DIVISOR)
+    assert session.serve_until_ms == valid_for_ms(LONG_MS, SessionSettings().self_fencing_margin_ms)
+    assert fenced_after_ms(world, "n1") >= session.serve_until_ms
 
 
 def test_short_limit_fences_once_the_long_one_is_over() -> None:
