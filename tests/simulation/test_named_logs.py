@@ -39,7 +39,7 @@ def test_a_commit_on_a_frozen_broker_that_was_committed_after_all_counts_once() 
             return
         broker.fail_next_commit(CommitFault.ANSWER_LOST_AFTER_COMMIT)
         now_ms = script.world.scheduler.now_ms
-        script.world.scheduler.at(now_ms + 5, lambda: setattr(broker, "available", False))
+        script.world.scheduler.at(now_ms + 1, lambda: setattr(broker, "available", False))
         script.world.scheduler.at(now_ms + 3_000, lambda: setattr(broker, "available", True))
 
     script.world.in_transaction = freeze
