@@ -54,7 +54,12 @@ def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None, b
             if len(services.brokers) > 1:
                 for node_id, broker in services.brokers.items():
                     click.echo(f"Broker {node_id}: {broker.bootstrap_servers}, process {broker.pid}")
-            click.echo("Ready. Ctrl-C ends both; the data stays.", err=True)
+            parts = "Kafka" if len(services.brokers) == 1 else f"the {len(services.brokers)} brokers"
+            click.echo(
+                f"Ready. Ctrl-C ends {parts} and Valkey; controllers and nodes that you have started go on. "
+                "The data stays.",
+                err=True,
+            )
             while not stop.wait(_LOOK_INTERVAL_S):
                 services.look_after(lambda line: click.echo(line, err=True))
             click.echo("stopping ...", err=True)

@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.commands import RunCommand
 
@@ -21,3 +22,15 @@ def test_a_part_that_ends_by_itself_ends_the_command(
     ran = command("up", "--data-dir", str(tmp_path))
     assert ran.status == ExitStatus.FAILED
     assert "Kafka ended by itself: look at the end of" in ran.err
+
+
+@pytest.mark.parametrize(("brokers", "ended"), [("1", "Kafka and Valkey"), ("3", "the 3 brokers and Valkey")])
+def test_what_ctrl_c_ends_is_said(
+    command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, brokers: str, ended: str
+) -> None:
+    """Controllers and nodes run in terminals of their own, and go on without Kafka until they are ended there."""
+    for kind in (EmbeddedKafka, EmbeddedKafkaCluster, EmbeddedValkey):
+        monkeypatch.setattr(kind, "start", lambda _: None)
+        monkeypatch.setattr(kind, "stop", lambda _: None)
+    ran = command("up", "--data-dir", str(tmp_path), "--brokers", brokers)
+    assert f"Ctrl-C ends {ended}; controllers and nodes that you have started go on" in ran.err
