@@ -49,6 +49,20 @@ def port_is_free(port: int) -> bool:
         return True
 
 
+class PortTakenError(PrerequisiteError):
+    """A server cannot start, because another program listens on its port: it needs another one.
+
+    Args:
+        server: its name, as in its log file's.
+        port: the port.
+    """
+
+    def __init__(self, server: str, port: int) -> None:
+        """Name both."""
+        super().__init__(f"{server} cannot start: port {port} of {HOST} is taken by another program")
+        self.server = server
+
+
 class EmbeddedServer(Running):
     """One server process on 127.0.0.1 with a data folder that outlives it.
 
@@ -58,7 +72,8 @@ class EmbeddedServer(Running):
     Args:
         name: the name of its log, and of the server in messages.
         data_dir: its data, settings and logs; created if missing.
-        port: the port on which it listens; None uses the former one of this folder, or a free one.
+        port: the port on which it listens; None uses the former one of this folder, or a free one. A start keeps it in
+            the folder.
         start_deadline_s: how long it may take until it answers.
         stop_grace_s: how long it may take to stop cleanly before it is killed.
     """
@@ -75,10 +90,9 @@ class EmbeddedServer(Running):
         self._server_pid = 0
         self._log_start_bytes = 0
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        port_file = self.data_dir / "port"
-        former_port = int(port_file.read_text(encoding="utf-8")) if port_file.exists() else None
+        self._port_file = self.data_dir / "port"
+        former_port = int(self._port_file.read_text(encoding="utf-8")) if self._port_file.exists() else None
         self.port = port or former_port or free_port()
-        port_file.write_text(f"{self.port}\n", encoding="utf-8")
 
     @abstractmethod
     def _prepare(self) -> Sequence[str]:
@@ -114,15 +128,14 @@ class EmbeddedServer(Running):
         """Start the server without waiting for its answers; does nothing if it is running.
 
         Raises:
-            PrerequisiteError: its port is taken, or its files could not be prepared.
+            PortTakenError: another program listens on its port.
+            PrerequisiteError: its files could not be prepared.
         """
         if self.running:
             return
         self._forget_keeper()
-        if not port_is_free(self.port):
-            # Checked first, because another program on the port might answer as the server would.
-            message = f"{self._name} cannot start: port {self.port} of {HOST} is taken by another program"
-            raise PrerequisiteError(message)
+        self.check_port()
+        self._port_file.write_text(f"{self.port}\n", encoding="utf-8")
         command = self._prepare()
         self._log_start_bytes = self.log_path.stat().st_size if self.log_path.exists() else 0
         self._keeper = subprocess.Popen(
@@ -141,6 +154,15 @@ class EmbeddedServer(Running):
             # Also after Ctrl-C: the caller cannot stop a server that it did not get.
             self.stop()
             raise
+
+    def check_port(self) -> None:
+        """Check, while the server does not run, that it could listen on its port.
+
+        Raises:
+            PortTakenError: another program listens there, which might answer as the server would.
+        """
+        if not port_is_free(self.port):
+            raise PortTakenError(self._name, self.port)
 
     def wait_until_it_answers(self) -> None:
         """Wait until a launched server answers; one that does not is ended.

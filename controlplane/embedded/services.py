@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.kafka import EmbeddedKafka, holds_data
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster, brokers_in
 from controlplane.embedded.running import Running
 from controlplane.embedded.valkey import EmbeddedValkey
@@ -76,6 +76,10 @@ def in_use(data_dir: Path) -> bool:
     return False
 
 
+class FolderRefusedError(PrerequisiteError):
+    """These services cannot run in this folder, but in another one."""
+
+
 class EmbeddedServices(Running):
     """Kafka and Valkey in one folder, with the same ports and data at every start.
 
@@ -90,7 +94,8 @@ class EmbeddedServices(Running):
         brokers: how many brokers Kafka has; None uses the former number of this folder, or 1.
 
     Raises:
-        PrerequisiteError: the folder holds the data of another number of brokers.
+        FolderRefusedError: the folder holds the data of another number of brokers.
+        ConfigurationError: the ports from ``kafka_port`` on do not suffice.
     """
 
     def __init__(
@@ -104,11 +109,11 @@ class EmbeddedServices(Running):
         self.data_dir = data_dir.absolute()
         self.data_dir.mkdir(parents=True, exist_ok=True)
         kafka_dir = self.data_dir / "kafka"
-        former = brokers_in(kafka_dir) or (1 if (kafka_dir / "port").exists() else None)
+        former = brokers_in(kafka_dir) or (1 if holds_data(kafka_dir) else None)
         number = brokers or former or 1
         if former not in {None, number}:
-            message = f"{self.data_dir} holds the data of {former} brokers, not of {number}: take another folder"
-            raise PrerequisiteError(message)
+            held = "1 broker" if former == 1 else f"{former} brokers"
+            raise FolderRefusedError(f"{self.data_dir} holds the data of {held}, not of {number}: take another folder")
         self.kafka = (
             EmbeddedKafka(kafka_dir, kafka_port)
             if number == 1
@@ -137,7 +142,8 @@ class EmbeddedServices(Running):
         """Start both and write the addresses; if one fails, both are stopped.
 
         Raises:
-            PrerequisiteError: the folder's services already run, here or in another process, or one did not start.
+            FolderRefusedError: the folder's services already run, here or in another process.
+            PrerequisiteError: one did not start.
             MissingExtraError: the extra ``embedded`` is not installed.
         """
         with ExitStack() as starting:
@@ -193,7 +199,7 @@ class EmbeddedServices(Running):
             holder = os.read(lock, 32).decode(errors="replace").strip()
             os.close(lock)
             message = f"{self.data_dir} is in use by process {holder}: stop that one first, or take another folder"
-            raise PrerequisiteError(message) from error
+            raise FolderRefusedError(message) from error
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
         return lock

@@ -1,5 +1,7 @@
 """``controlplane up``: a real Kafka and a real Valkey on this machine, until Ctrl-C."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import click
@@ -7,6 +9,7 @@ import click
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.config import MAX_PORT
+from controlplane.errors import ConfigurationError, PrerequisiteError
 
 _LOOK_INTERVAL_S: Final = 0.5
 """How often the processes are checked."""
@@ -45,7 +48,7 @@ def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None, b
     """
     from controlplane.embedded.services import EmbeddedServices
 
-    with stop_on_signals() as stop:
+    with _options_named(), stop_on_signals() as stop:
         services = EmbeddedServices(invocation.data_dir, kafka_port=kafka_port, redis_port=redis_port, brokers=brokers)
         click.echo(f"starting Kafka and Valkey in {services.data_dir} ...", err=True)
         with services:
@@ -63,3 +66,20 @@ def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None, b
             while not stop.wait(_LOOK_INTERVAL_S):
                 services.look_after(lambda line: click.echo(line, err=True))
             click.echo("stopping ...", err=True)
+
+
+@contextmanager
+def _options_named() -> Iterator[None]:
+    """Name the option that helps in the messages of errors that an option can mend."""
+    from controlplane.embedded.server import PortTakenError
+    from controlplane.embedded.services import FolderRefusedError
+
+    try:
+        yield
+    except PortTakenError as error:
+        option = "--redis-port" if error.server == "valkey" else "--kafka-port"
+        raise PrerequisiteError(f"{error}: stop that one, or choose another port with {option}") from error
+    except FolderRefusedError as error:
+        raise PrerequisiteError(f"{error} with --data-dir") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error} (--kafka-port)") from error

@@ -1,5 +1,6 @@
 """``up`` looks after what it started."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster
+from controlplane.embedded.server import HOST
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.commands import RunCommand
 
@@ -34,3 +36,27 @@ def test_what_ctrl_c_ends_is_said(
         monkeypatch.setattr(kind, "stop", lambda _: None)
     ran = command("up", "--data-dir", str(tmp_path), "--brokers", brokers)
     assert f"Ctrl-C ends {ended}; controllers and nodes that you have started go on" in ran.err
+
+
+def test_options_that_help_are_named(command: RunCommand, tmp_path: Path) -> None:
+    """The parts know no options; the command does."""
+    with socket.socket() as other_program:
+        other_program.bind((HOST, 0))
+        taken = str(other_program.getsockname()[1])
+        ran = command("up", "--data-dir", str(tmp_path), "--redis-port", taken)
+    assert ran.status == ExitStatus.FAILED
+    assert (
+        f"port {taken} of 127.0.0.1 is taken by another program: stop that one, or choose another port with" in ran.err
+    )
+    assert "--redis-port" in ran.err
+    (tmp_path / "kafka" / "log").mkdir()
+    (tmp_path / "kafka" / "log" / "meta.properties").touch()
+    ran = command("up", "--data-dir", str(tmp_path), "--brokers", "3")
+    assert "holds the data of 1 broker, not of 3: take another folder with --data-dir" in ran.err
+
+
+def test_too_high_a_port_is_a_wrong_call(command: RunCommand, tmp_path: Path) -> None:
+    """As any other setting that cannot be."""
+    ran = command("up", "--data-dir", str(tmp_path), "--brokers", "3", "--kafka-port", "65534")
+    assert ran.status == ExitStatus.CALLED_WRONGLY
+    assert "can be 65533 at most (--kafka-port)" in ran.err
