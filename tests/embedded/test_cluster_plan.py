@@ -112,7 +112,18 @@ def test_a_controller_apart_has_no_listener_of_clients() -> None:
     assert "listeners=CONTROLLER://127.0.0.1:7\n" in text
     assert "advertised.listeners" not in text
     assert "inter.broker" not in text
-    assert text.index("min.isr=1") < text.index("min.isr=2"), "the last line counts"
+
+
+@pytest.mark.parametrize("settings", [{}, cluster_settings(3), {"node.id": "7", "log.cleaner.backoff.ms": "10"}])
+def test_each_setting_is_written_once(settings: dict[str, str]) -> None:
+    """Which of two lines counts is not to be seen in the file, and a comment may explain the one that does not."""
+    text = settings_text(ServerRole.alone(1), [], Path("log"), settings)
+    pairs = [line.partition("=") for line in text.splitlines() if line and not line.startswith("#")]
+    written = {name: value for name, _, value in pairs}
+    assert len(written) == len(pairs)
+    assert written.items() >= settings.items()
+    assert written["transaction.state.log.num.partitions"] == "4"
+    assert ("After a crash" in text) == ("broker.session.timeout.ms" not in settings), "a comment without its lines"
 
 
 def test_no_port_is_chosen_twice() -> None:
