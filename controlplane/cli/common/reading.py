@@ -30,7 +30,7 @@ def say_that_nobody_led(invocation: Invocation, what: str) -> None:
         refuse_lost_log(source)
     click.echo(
         f"cluster {invocation.cluster.name!r} has no {what} yet: no controller has led it; "
-        "start one with 'controlplane controller run'",
+        "start one with 'controlplane controller run', or wait some seconds if one was started just now",
         err=True,
     )
 
