@@ -24,6 +24,9 @@ _PORTS = range(20_000, 32_000)
 _ports = itertools.cycle(secrets.SystemRandom().sample(_PORTS, len(_PORTS)))
 """In an order of this process's own, so that of many ports that are chosen before a server starts none comes twice."""
 
+_SIGNALLED = 128
+"""The exit code of a keeper, and of a JVM that ends in order, is that many and the signal's number."""
+
 _POLL_INTERVAL_S = 0.02
 _TAIL_LINES = 25
 
@@ -112,6 +115,15 @@ class EmbeddedServer(Running):
         """The server's process id; None while it does not run."""
         return self._server_pid if self.running and self._server_pid else None
 
+    @property
+    def end(self) -> str:
+        """How the process ended, to be put behind "ended": the signal or the exit code; empty while it runs."""
+        code = self._keeper.poll() if self._keeper is not None else None
+        if code is None:
+            return ""
+        number = -code if code < 0 else code - _SIGNALLED
+        return f"by {signal.Signals(number).name}" if number in set(signal.Signals) else f"with exit code {code}"
+
     def start(self) -> None:
         """Start the server and wait until it answers; does nothing if it is running.
 
@@ -180,8 +192,7 @@ class EmbeddedServer(Running):
         deadline = time.monotonic() + self._start_deadline_s
         while not self._answers_now():
             if not self.running:
-                code = self._keeper.returncode if self._keeper is not None else None
-                reason = f"ended with exit code {code} while starting"
+                reason = f"ended {self.end} while starting"
             elif time.monotonic() > deadline:
                 reason = f"did not answer within {self._start_deadline_s:.0f} s"
             else:

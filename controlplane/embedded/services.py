@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Final
 from controlplane.embedded.kafka import EmbeddedKafka, holds_data
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster, brokers_in
 from controlplane.embedded.running import Running
+from controlplane.embedded.server import EmbeddedServer
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import PrerequisiteError
 
@@ -171,16 +172,17 @@ class EmbeddedServices(Running):
                 names it and its log.
         """
         if not any(broker.running for broker in self.brokers.values()):
-            raise PrerequisiteError(f"Kafka ended by itself: look at the end of {self.brokers[1].log_path}")
+            raise PrerequisiteError(_ended("Kafka", self.brokers.values()))
         if not self.valkey.running:
-            raise PrerequisiteError(f"Valkey ended by itself: look at the end of {self.valkey.log_path}")
+            raise PrerequisiteError(_ended("Valkey", [self.valkey]))
         for node_id, broker in self.brokers.items():
             if broker.running:
                 self._ended_s.pop(node_id, None)
             elif node_id not in self._ended_s:
                 self._ended_s[node_id] = time.monotonic()
                 report(
-                    f"broker {node_id} ended; it is started again in {RESTART_PAUSE_S:.0f} s (log: {broker.log_path})"
+                    f"broker {node_id} ended {broker.end}; it is started again in {RESTART_PAUSE_S:.0f} s "
+                    f"(log: {broker.log_path})"
                 )
             elif time.monotonic() - self._ended_s[node_id] >= RESTART_PAUSE_S:
                 broker.launch()
@@ -203,6 +205,15 @@ class EmbeddedServices(Running):
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
         return lock
+
+
+def _ended(name: str, servers: Collection[EmbeddedServer]) -> str:
+    """The message about a service of which every server has ended."""
+    if len(servers) == 1:
+        (server,) = servers
+        return f"{name} ended by itself, {server.end}: look at the end of {server.log_path}"
+    each = "\n".join(f"  {server.data_dir.name} {server.end}: {server.log_path}" for server in servers)
+    return f"{name} ended by itself: look at the end of the log of each broker\n{each}"
 
 
 def _lock_soon(lock: int) -> None:

@@ -9,6 +9,7 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster
 from controlplane.embedded.server import HOST
+from controlplane.embedded.services import EmbeddedServices
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.commands import RunCommand
 
@@ -21,9 +22,33 @@ def test_a_part_that_ends_by_itself_ends_the_command(
         monkeypatch.setattr(kind, "start", lambda _: None)
         monkeypatch.setattr(kind, "stop", lambda _: None)
     monkeypatch.setattr(EmbeddedKafka, "running", property(lambda _: False))
+    monkeypatch.setattr(EmbeddedKafka, "end", property(lambda _: "by SIGKILL"))
     ran = command("up", "--data-dir", str(tmp_path))
     assert ran.status == ExitStatus.FAILED
-    assert "Kafka ended by itself: look at the end of" in ran.err
+    assert "Kafka ended by itself, by SIGKILL: look at the end of" in ran.err
+
+
+def test_every_broker_that_ended_is_named(command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The log of one of three may say nothing: its process was killed."""
+    for kind in (EmbeddedKafka, EmbeddedKafkaCluster, EmbeddedValkey):
+        monkeypatch.setattr(kind, "start", lambda _: None)
+        monkeypatch.setattr(kind, "stop", lambda _: None)
+    monkeypatch.setattr(EmbeddedKafka, "end", property(lambda broker: f"with exit code {broker.data_dir.name[-1]}"))
+    ran = command("up", "--data-dir", str(tmp_path), "--brokers", "3")
+    for number in "123":
+        log = tmp_path / "kafka" / f"broker-{number}" / "logs" / f"broker-{number}.log"
+        assert f"broker-{number} with exit code {number}: {log}" in ran.err
+
+
+def test_the_end_of_one_broker_is_told_with_its_cause(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A signal has another cause than an exit code."""
+    services, told = EmbeddedServices(tmp_path, brokers=3), list[str]()
+    monkeypatch.setattr(EmbeddedKafka, "running", property(lambda broker: broker.data_dir.name != "broker-2"))
+    monkeypatch.setattr(EmbeddedValkey, "running", property(lambda _: True))
+    monkeypatch.setattr(EmbeddedKafka, "end", property(lambda _: "by SIGKILL"))
+    services.look_after(told.append)
+    assert len(told) == 1
+    assert told[0].startswith("broker 2 ended by SIGKILL; it is started again in 10 s")
 
 
 @pytest.mark.parametrize(("brokers", "ended"), [("1", "Kafka and Valkey"), ("3", "the 3 brokers and Valkey")])
