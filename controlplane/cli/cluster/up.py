@@ -17,6 +17,12 @@ _LOOK_INTERVAL_S: Final = 0.5
 MAX_BROKERS: Final = 9
 """More do not fit a machine of a developer, and show nothing that fewer do not."""
 
+_TOO_FEW: Final = (
+    "With 2 brokers, broker 1 is Kafka's only controller: while it is away, Kafka elects no leaders. One copy is "
+    "enough to acknowledge a write, so the end of a broker may lose some. --brokers 3, in another --data-dir, bears "
+    "the end of any one."
+)
+
 
 @click.command("up")
 @click.option(
@@ -33,7 +39,9 @@ MAX_BROKERS: Final = 9
 @click.option(
     "--brokers",
     type=click.IntRange(1, MAX_BROKERS),
-    help="How many brokers Kafka has. A folder keeps its number.  [default: that of the last run, or 1]",
+    help="How many brokers Kafka has; 3 is the number to try. With 2, Kafka does not bear the end of broker 1, which "
+    "is its only controller, and one copy acknowledges a write. A folder keeps its number.  [default: that of the last "
+    "run, or 1]",
 )
 @pass_invocation
 def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None, brokers: int | None) -> None:
@@ -46,6 +54,7 @@ def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None, b
     broker is printed. A broker that ends by itself is started again after 10 s, and the command ends only when all
     have ended. Each broker takes about 200 MB of memory.
     """
+    from controlplane.embedded.kafka_cluster import CONTROLLERS
     from controlplane.embedded.services import EmbeddedServices
 
     with _options_named(), stop_on_signals() as stop:
@@ -57,6 +66,8 @@ def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None, b
             if len(services.brokers) > 1:
                 for node_id, broker in services.brokers.items():
                     click.echo(f"Broker {node_id}: {broker.bootstrap_servers}, process {broker.pid}")
+            if 1 < len(services.brokers) < CONTROLLERS:
+                click.echo(_TOO_FEW, err=True)
             parts = "Kafka" if len(services.brokers) == 1 else f"the {len(services.brokers)} brokers"
             click.echo(
                 f"Ready. Ctrl-C ends {parts} and Valkey; controllers and nodes that you have started go on. "

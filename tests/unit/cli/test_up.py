@@ -51,7 +51,10 @@ def test_the_end_of_one_broker_is_told_with_its_cause(monkeypatch: pytest.Monkey
     assert told[0].startswith("broker 2 ended by SIGKILL; it is started again in 10 s")
 
 
-@pytest.mark.parametrize(("brokers", "ended"), [("1", "Kafka and Valkey"), ("3", "the 3 brokers and Valkey")])
+@pytest.mark.parametrize(
+    ("brokers", "ended"),
+    [("1", "Kafka and Valkey"), ("2", "the 2 brokers and Valkey"), ("3", "the 3 brokers and Valkey")],
+)
 def test_what_ctrl_c_ends_is_said(
     command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, brokers: str, ended: str
 ) -> None:
@@ -61,6 +64,7 @@ def test_what_ctrl_c_ends_is_said(
         monkeypatch.setattr(kind, "stop", lambda _: None)
     ran = command("up", "--data-dir", str(tmp_path), "--brokers", brokers)
     assert f"Ctrl-C ends {ended}; controllers and nodes that you have started go on" in ran.err
+    assert ("broker 1 is Kafka's only controller" in ran.err) == (brokers == "2")
 
 
 def test_options_that_help_are_named(command: RunCommand, tmp_path: Path) -> None:
