@@ -53,7 +53,7 @@ def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputForma
     else:
         for line in (*hold_lines(holds), *headlines(table, found)):
             click.echo(line)
-        print_first_rows(shown_rows(rows), members.MEMBER_FIELDS, limit)
+        print_first_rows(shown_rows(rows, found), members.MEMBER_FIELDS, limit)
     return ExitStatus.DONE
 
 

@@ -21,9 +21,13 @@ def headlines(table: RoutingTable, found: Liveness) -> list[str]:
     return lines
 
 
-def shown_rows(rows: Records) -> Records:
-    """The rows with the silence beside the status of each silent member."""
-    return [{**row, "status": _status(row)} for row in rows]
+def shown_rows(rows: Records, found: Liveness) -> Records:
+    """The rows with the silence beside the status of each silent member.
+
+    While log time stands still, they lack the log time since the last heartbeat: it would be 0 beside a long silence.
+    """
+    unknown = {"since_heartbeat_ms": None} if found.stands_still_ms else {}
+    return [{**row, **unknown, "status": _status(row)} for row in rows]
 
 
 def seconds(elapsed_ms: int) -> str:

@@ -46,6 +46,7 @@ def test_nodes_of_a_fleet_that_ended_are_not_called_live(cluster_command: RunCom
     assert second.startswith("log time stands still: neither a controller nor a node has written for 240 s")
     assert "active, silent for 240 s" in n1
     assert "active, silent for 240 s" in n2
+    assert [line.split()[-1] for line in (n1, n2, n3)] == ["-"] * 3, "log time since the last heartbeat says nothing"
     assert ("fenced" in n3, "silent for" in n3, "silent" in heading) == (True, False, False)
     rows = {row["node"]: row for row in json.loads(cluster_command("nodes", "list", "--format", "json").out)}
     assert rows["n1"]["status"] == "active"
