@@ -79,6 +79,9 @@ class EmbeddedServer(Running):
             the folder.
         start_deadline_s: how long it may take until it answers.
         stop_grace_s: how long it may take to stop cleanly before it is killed.
+
+    Attributes:
+        answered: whether it was seen to answer since its last start.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class EmbeddedServer(Running):
         self._stop_grace_s = stop_grace_s
         self._keeper: subprocess.Popen[str] | None = None
         self._server_pid = 0
+        self.answered = False
         self._log_start_bytes = 0
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         self._port_file = self.data_dir / "port"
@@ -146,6 +150,7 @@ class EmbeddedServer(Running):
         if self.running:
             return
         self._forget_keeper()
+        self.answered = False
         self.check_port()
         self._port_file.write_text(f"{self.port}\n", encoding="utf-8")
         command = self._prepare()
@@ -187,6 +192,7 @@ class EmbeddedServer(Running):
         except BaseException:
             self.stop()  # also after Ctrl-C, as above
             raise
+        self.answered = True
 
     def _await_answer(self) -> None:
         deadline = time.monotonic() + self._start_deadline_s

@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from controlplane.cli.common.connecting import telling
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.config import MAX_PORT
 from controlplane.errors import ConfigurationError, PrerequisiteError
+
+if TYPE_CHECKING:
+    from controlplane.embedded.services import EmbeddedServices
 
 _LOOK_INTERVAL_S: Final = 0.5
 """How often the processes are checked."""
@@ -60,7 +64,9 @@ def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None, b
     with _options_named(), stop_on_signals() as stop:
         services = EmbeddedServices(invocation.data_dir, kafka_port=kafka_port, redis_port=redis_port, brokers=brokers)
         click.echo(f"starting Kafka and Valkey in {services.data_dir} ...", err=True)
-        with services:
+        with telling(lambda elapsed_s: start_progress(services, elapsed_s)):
+            services.start()
+        try:
             click.echo(f"Kafka:  {services.bootstrap_servers}")
             click.echo(f"Redis:  {services.redis_url}")
             if len(services.brokers) > 1:
@@ -77,6 +83,18 @@ def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None, b
             while not stop.wait(_LOOK_INTERVAL_S):
                 services.look_after(lambda line: click.echo(line, err=True))
             click.echo("stopping ...", err=True)
+        finally:
+            services.stop()
+
+
+def start_progress(services: "EmbeddedServices", elapsed_s: float) -> str:
+    """What of a start has happened: each broker prepares its folder, starts, and answers after some seconds."""
+    brokers = services.brokers.values()
+    if len(brokers) == 1:
+        return f"Kafka does not answer yet ({elapsed_s:.0f} s)"
+    started = sum(broker.pid is not None for broker in brokers)
+    answering = sum(broker.answered for broker in brokers)
+    return f"{started} of {len(brokers)} brokers started, {answering} of {len(brokers)} answering ({elapsed_s:.0f} s)"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.cli.cluster.up import start_progress
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster
@@ -89,3 +90,13 @@ def test_too_high_a_port_is_a_wrong_call(command: RunCommand, tmp_path: Path) ->
     ran = command("up", "--data-dir", str(tmp_path), "--brokers", "3", "--kafka-port", "65534")
     assert ran.status == ExitStatus.CALLED_WRONGLY
     assert "can be 65533 at most (--kafka-port)" in ran.err
+
+
+def test_a_start_is_seen_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Three brokers take a quarter of a minute for their first start on a small machine."""
+    assert start_progress(EmbeddedServices(tmp_path / "1"), 2.04) == "Kafka does not answer yet (2 s)"
+    services = EmbeddedServices(tmp_path / "3", brokers=3)
+    started = {"broker-1", "broker-2"}
+    monkeypatch.setattr(EmbeddedKafka, "pid", property(lambda each: 7 if each.data_dir.name in started else None))
+    services.brokers[2].answered = True
+    assert start_progress(services, 6) == "2 of 3 brokers started, 1 of 3 answering (6 s)"
