@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 
+from controlplane.codec.input_checks import NOT_APPEND_TIME, REASONS
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.inspection.members import Liveness
+from controlplane.inspection.readers import HeartbeatTail
 from controlplane.inspection.records import Records, when
 
 
@@ -19,6 +21,24 @@ def headlines(table: RoutingTable, found: Liveness) -> list[str]:
             "by this machine's clock, or that is ahead of the brokers' clocks"
         )
     return lines
+
+
+def passed_by_lines(topic: str, tail: HeartbeatTail) -> list[str]:
+    """How many heartbeats and ticks were passed by, and why: a node that sends them is silent all the same.
+
+    Args:
+        topic: the full name of the topic ``heartbeats``.
+        tail: its end.
+    """
+    return [
+        f"{'1 heartbeat or tick was' if count == 1 else f'{count:,} heartbeats and ticks were'} passed by: "
+        + (
+            f"topic {topic} carries its senders' time (message.timestamp.type=CreateTime); set it to LogAppendTime"
+            if reason == NOT_APPEND_TIME
+            else f"{reason} ({REASONS[reason].rstrip('.')})"
+        )
+        for reason, count in sorted(tail.passed_by.items())
+    ]
 
 
 def shown_rows(rows: Records, found: Liveness) -> Records:
