@@ -220,11 +220,13 @@ class HeartbeatTail:
     Attributes:
         newest_ms: for each partition the greatest append time of a tick or heartbeat in it.
         last: the newest heartbeat of each node that was found.
+        tick_ms: the greatest append time of a tick; None if none was found.
         passed_by: how many records were passed by, by the reason for which they cannot be used.
     """
 
     newest_ms: Mapping[int, int]
     last: Mapping[NodeId, LastHeartbeat]
+    tick_ms: int | None = None
     passed_by: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -274,6 +276,7 @@ def _read_back_ms(records: Sequence[RawRecord], tail: HeartbeatTail) -> int:
 def _heartbeat_tail(records: Sequence[RawRecord], framing: Framing | None) -> HeartbeatTail:
     last: dict[NodeId, LastHeartbeat] = {}
     newest_ms: dict[int, int] = {}
+    ticks_ms: list[int] = []
     passed_by = Counter[str]()
     for record in records:
         newest_ms[record.partition] = max(newest_ms.get(record.partition, 0), record.append_time_ms)
@@ -285,7 +288,9 @@ def _heartbeat_tail(records: Sequence[RawRecord], framing: Framing | None) -> He
             continue
         if isinstance(payload, Heartbeat):
             last[payload.node_id] = LastHeartbeat(payload, record.partition, record.append_time_ms)
-    return HeartbeatTail(newest_ms, last, passed_by)
+        else:
+            ticks_ms.append(record.append_time_ms)
+    return HeartbeatTail(newest_ms, last, max(ticks_ms, default=None), passed_by)
 
 
 def _assemble(records: Sequence[RawRecord], stream: DecisionStream) -> list[LoggedDecision]:

@@ -7,7 +7,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.inspection.members import Liveness
 from controlplane.inspection.readers import HeartbeatTail
-from controlplane.inspection.records import Records, when
+from controlplane.inspection.records import Records, seconds, when
 
 
 def headlines(table: RoutingTable, found: Liveness) -> list[str]:
@@ -48,11 +48,6 @@ def shown_rows(rows: Records, found: Liveness) -> Records:
     """
     unknown = {"since_heartbeat_ms": None} if found.stands_still_ms else {}
     return [{**row, **unknown, "status": _status(row)} for row in rows]
-
-
-def seconds(elapsed_ms: int) -> str:
-    """A duration in seconds; with a fraction if it is short."""
-    return f"{elapsed_ms / 1_000:.1f} s" if elapsed_ms < 10_000 else f"{elapsed_ms // 1_000:,} s"  # noqa: PLR2004
 
 
 def _status(row: Mapping[str, CanonicalValue]) -> CanonicalValue:
