@@ -136,7 +136,12 @@ DECISIONS_TABLE: Final = TableContract(
         column("term", LongType(), "The term of the leader that decided."),
         column("epoch", LongType(), "The routing table's epoch after the decision; unchanged if no row changes."),
         column("controller_id", StringType(), "The controller that decided."),
-        column("decided_at_ms", LongType(), "Log time of the decision, in milliseconds since 1970."),
+        column(
+            "decided_at_ms",
+            LongType(),
+            "Log time of the decision, in milliseconds: below feature level 3 the append time of the newest tick, "
+            "since 1970; from it on what the gaps between ticks add up to since a first append time.",
+        ),
         column("cause_kinds", ArrayType(StringType()), "The kinds of the causes, in order, each once."),
         column("causes", ArrayType(_CAUSE), "The causes: kind, subject, and the evidence (the input's coordinates)."),
         column("event_types", ArrayType(StringType()), "The types of the events, in order."),

@@ -66,7 +66,7 @@ def apply_topics(
     absent = _absent(cluster, specs, described)
     _refuse_hidden(admin, absent)
     missing = [spec for spec in specs if topic_name(cluster, spec.name) in absent]
-    _refuse_few_copies(missing, described.brokers, least_copies)
+    _refuse_few_copies(cluster, missing, described.brokers, least_copies)
     created, notes = TopicCreation(admin, cluster, described.brokers, described.broker_settings).create(missing)
     deadline = time.monotonic() + CHANGE_VISIBLE_DEADLINE_S
     while absent := _absent(cluster, specs, described):
@@ -129,7 +129,7 @@ def _absent(cluster: str, specs: Sequence[TopicSpec], described: DescribedKafka)
     return [name for spec in specs if (name := topic_name(cluster, spec.name)) not in described.topics]
 
 
-def _refuse_few_copies(missing: Sequence[TopicSpec], brokers: int, least_copies: int | None) -> None:
+def _refuse_few_copies(cluster: str, missing: Sequence[TopicSpec], brokers: int, least_copies: int | None) -> None:
     """Check that new topics get enough copies: a broker that is away now would be missing for as long as they exist.
 
     Raises:
@@ -139,7 +139,7 @@ def _refuse_few_copies(missing: Sequence[TopicSpec], brokers: int, least_copies:
         wanted = spec.replication if least_copies is None else min(least_copies, spec.replication)
         if spec.replication_for(brokers) < wanted:
             raise ConfigurationError(
-                f"topic {spec.name} is to have {wanted} copies, and Kafka shows {brokers} "
+                f"topic {topic_name(cluster, spec.name)} is to have {wanted} copies, and Kafka shows {brokers} "
                 f"broker{'' if brokers == 1 else 's'}: is one away? Nothing was created. If the cluster has no more "
                 f"brokers, allow fewer copies: --least-copies {brokers}"
             )

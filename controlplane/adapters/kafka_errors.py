@@ -42,6 +42,7 @@ _PURGED = frozenset(
     }
 )
 _LOGIN_REFUSED = KafkaError._AUTHENTICATION  # noqa: SLF001 - as above
+_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 _REFUSED = _TOO_LARGE | {KafkaError.INVALID_RECORD, KafkaError.POLICY_VIOLATION}
 _OUT_OF_RANGE = frozenset(
@@ -167,7 +168,9 @@ def request_error(
             "in the security settings"
         )
     cause = f"; last error of the connection: {last_error}" if last_error else ""
-    return LogUnavailableError(f"no usable answer from Kafka about {what}: {in_words(error)}{cause}")
+    # A broker that is frozen keeps its connections, and the client does not say which one it waited for.
+    advice = "; look whether all brokers run and answer" if error.code() == _TIMED_OUT else ""
+    return LogUnavailableError(f"no usable answer from Kafka about {what}: {in_words(error)}{cause}{advice}")
 
 
 def refusal_error(error: KafkaError, place: str, access: Access | None = None) -> ControlPlaneError | None:

@@ -55,7 +55,8 @@ class LogListener:
     concerned. Thread-safe.
 
     Attributes:
-        last_error: the latest error in words, empty if there was none.
+        last_error: the latest error in words, empty if there was none. That all brokers are down is only the
+            consequence of an earlier error, and does not replace it.
         login_refused: whether Kafka refused the client's login and no other error has come since.
     """
 
@@ -87,8 +88,9 @@ class LogListener:
 
     def on_error(self, error: KafkaError) -> None:
         """Take an error that belongs to no call, such as a lost connection or a refused login."""
-        # After a refused login librdkafka also reports that all brokers are down; that would hide the cause.
-        if not self.login_refused or error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's own
+        # After a refused login, or a host name that is not found, librdkafka also reports that all brokers are down;
+        # that would hide the cause.
+        if not self.last_error or error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's own
             self.last_error = in_words(error)
             self.login_refused = is_refused_login(error)
         CLIENT_ERRORS.labels(self._role, error.name()).inc()

@@ -26,8 +26,9 @@ MAX_INCARNATION: Final = (1 << 53) - 1
 
 _UNKNOWN_USAGE: Final = (-1.0, -1.0)
 
+NOT_APPEND_TIME: Final = "not_append_time"
 REASONS: Final[dict[str, str]] = {
-    "not_append_time": "The topic keeps the sender's time and not the broker's: its timestamp type is CreateTime.",
+    NOT_APPEND_TIME: "The topic keeps the sender's time and not the broker's: its timestamp type is CreateTime.",
     "missing_value": "The record has a key but no value.",
     "record_too_large": "Key and value together exceed 256 KiB.",
     "not_avro_framed": "The value begins neither like Avro's single-object encoding nor like Confluent's framing.",

@@ -17,7 +17,7 @@ from controlplane.codec.framing import (
     default_framing,
     read_body,
 )
-from controlplane.codec.input_checks import check_key, check_payload, key_of
+from controlplane.codec.input_checks import NOT_APPEND_TIME, check_key, check_payload, key_of
 from controlplane.codec.needed_level import needed_level
 from controlplane.config import HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.bundles.reports import LoadReport
@@ -195,7 +195,7 @@ def decode_input(topic: str, raw: RawInput, framing: Framing | None = None) -> I
     key = raw.key
     if not raw.is_append_time:
         raise InvalidInputError(
-            "not_append_time",
+            NOT_APPEND_TIME,
             "the topic keeps the time at which a record was created: set message.timestamp.type to LogAppendTime",
         )
     if value is None:

@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from controlplane.embedded.jars import broker_jars
 from controlplane.embedded.java import Java, find_java
@@ -15,6 +16,9 @@ from controlplane.embedded.kafka_request import ask
 from controlplane.embedded.kafka_settings import CLIENTS_LISTENER, Listener, ServerRole, settings_text
 from controlplane.embedded.server import HOST, EmbeddedServer, free_port
 from controlplane.errors import PrerequisiteError
+
+LOG_FOLDER: Final = "log"
+"""The folder of a server's data, in its own folder."""
 
 _HEAP_MB = 512
 _START_DEADLINE_S = 60.0
@@ -106,12 +110,12 @@ class EmbeddedKafka(EmbeddedServer):
         java = find_java()
         class_path = os.pathsep.join(str(jar) for jar in broker_jars())
         settings_file = self.data_dir / "server.properties"
-        log_dir = self.data_dir / "log"
+        log_dir = self.data_dir / LOG_FOLDER
         role = self._given_role or ServerRole.alone(self._free_controller_port())
         settings_file.write_text(settings_text(role, self._listeners, log_dir, self._settings), encoding="utf-8")
         logging_file = self.data_dir / "log4j2.properties"
         logging_file.write_text(_LOGGING, encoding="utf-8")
-        if not (log_dir / "meta.properties").exists():
+        if not holds_data(self.data_dir):
             self._format(java, class_path, settings_file, role.cluster_id or new_cluster_id())
         return [
             # Set by a program on the way, so that the keeper does not get them.
@@ -157,6 +161,11 @@ class EmbeddedKafka(EmbeddedServer):
         """
         request = struct.pack(">hhih", api_key, version, 1, -1) + body
         return ask(HOST, self.port, request, _ANSWER_TIMEOUT_S)[_HEADER_BYTES:]
+
+
+def holds_data(data_dir: Path) -> bool:
+    """Whether a server has begun to keep data in this folder; the folder is bound to its cluster from then on."""
+    return (data_dir / LOG_FOLDER / "meta.properties").exists()
 
 
 def new_cluster_id() -> str:

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from controlplane.config import MAX_PORT
-from controlplane.embedded.kafka import EmbeddedKafka, new_cluster_id
+from controlplane.embedded.kafka import EmbeddedKafka, holds_data, new_cluster_id
 from controlplane.embedded.kafka_settings import CLIENTS_LISTENER, Listener, ServerRole
 from controlplane.embedded.running import Running
 from controlplane.embedded.server import EmbeddedServer, free_port
-from controlplane.errors import PrerequisiteError
+from controlplane.errors import ConfigurationError, PrerequisiteError
 from controlplane.kafka_rules.broker_sessions import RECOMMENDED_MS
 from controlplane.kafka_rules.topics_file import least_in_sync
 
@@ -50,7 +50,7 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """What stays of a cluster from its first start on; the folder keeps it.
+    """What stays of a cluster from its first start on; the folder keeps it once every port was free.
 
     Attributes:
         cluster_id: as Kafka's storage has it.
@@ -64,13 +64,13 @@ class ClusterPlan:
 
 
 def brokers_in(data_dir: Path) -> int | None:
-    """The number of brokers of the cluster that this folder holds, None if it holds no cluster of several.
+    """The number of brokers of the cluster whose data this folder holds, None if it holds none of several.
 
     Raises:
         PrerequisiteError: the folder's file is damaged.
     """
     plan = _read_plan(data_dir)
-    return None if plan is None else len(plan.broker_ports)
+    return None if plan is None or not _binds(plan, data_dir) else len(plan.broker_ports)
 
 
 def controller_ids(brokers: int, *, controllers_apart: bool) -> range:
@@ -101,7 +101,8 @@ class EmbeddedKafkaCluster(Running):
         options: what single servers have in addition, by id.
 
     Raises:
-        PrerequisiteError: the folder holds a cluster of another number of brokers or controllers.
+        PrerequisiteError: the folder holds the data of another number of brokers or controllers.
+        ConfigurationError: the ports from ``first_port`` on do not suffice.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class EmbeddedKafkaCluster(Running):
     ) -> None:
         self.data_dir = data_dir.absolute()
         plan = _plan_for(self.data_dir, brokers, controllers_apart=controllers_apart, first_port=first_port)
+        self._plan = plan
         self.controller_ports = plan.controller_ports
         every = {**cluster_settings(brokers), **settings}
         self.brokers = {
@@ -142,10 +144,14 @@ class EmbeddedKafkaCluster(Running):
         """Start every server that does not run, and wait until all brokers show one another to clients.
 
         Raises:
+            PortTakenError: another program listens on the port of one. None has been started then.
             PrerequisiteError: one ended, or they did not meet in time. All are stopped then.
         """
+        started = [server for server in self.servers if not server.running]
+        for server in started:
+            server.check_port()
+        _keep_plan(self._plan, self.data_dir)
         try:
-            started = [server for server in self.servers if not server.running]
             for server in started:
                 server.launch()
             for server in started:
@@ -188,9 +194,8 @@ class EmbeddedKafkaCluster(Running):
         is_broker = node_id in plan.broker_ports
         own = plan.controller_ports.get(node_id)
         others = {each: port for each, port in options.controllers.items() if each != node_id}
-        name = f"broker-{node_id}" if is_broker else f"controller-{node_id}"
         role = ServerRole(
-            name,
+            _server_folder(self.data_dir, node_id, is_broker=is_broker).name,
             node_id,
             plan.cluster_id,
             controllers={**plan.controller_ports, **others},
@@ -200,7 +205,7 @@ class EmbeddedKafkaCluster(Running):
             advertised_controller_port=options.advertised_controller_port,
         )
         return EmbeddedKafka(
-            self.data_dir / name,
+            _server_folder(self.data_dir, node_id, is_broker=is_broker),
             plan.broker_ports[node_id] if is_broker else own,
             settings={**settings, **options.settings},
             listeners=options.listeners,
@@ -242,28 +247,52 @@ def _stop_at_once(servers: Iterable[EmbeddedServer]) -> None:
 def _plan_for(data_dir: Path, brokers: int, *, controllers_apart: bool, first_port: int | None) -> ClusterPlan:
     controllers = controller_ids(brokers, controllers_apart=controllers_apart)
     plan = _read_plan(data_dir)
-    if plan is None:
+    # One that does not bind is left of a start that failed.
+    if plan is None or (_shape(plan) != (brokers, set(controllers)) and not _binds(plan, data_dir)):
         ports = _free_ports(brokers + len(controllers))
         plan = ClusterPlan(
             new_cluster_id(),
             dict(zip(range(1, brokers + 1), ports, strict=False)),
             dict(zip(controllers, ports[brokers:], strict=True)),
         )
-    if (len(plan.broker_ports), set(plan.controller_ports)) != (brokers, set(controllers)):
+    if _shape(plan) != (brokers, set(controllers)):
         message = (
             f"{data_dir} holds a Kafka cluster of {len(plan.broker_ports)} brokers with the controllers "
             f"{', '.join(map(str, plan.controller_ports))}: use it as it is, or another folder"
         )
         raise PrerequisiteError(message)
     if first_port is not None and first_port + brokers - 1 > MAX_PORT:
-        raise PrerequisiteError(f"{brokers} brokers from port {first_port} on need ports above {MAX_PORT}")
+        raise ConfigurationError(
+            f"{brokers} brokers from port {first_port} on need ports above {MAX_PORT}: "
+            f"the first one's can be {MAX_PORT - brokers + 1} at most"
+        )
     if first_port is not None:
         plan = ClusterPlan(
             plan.cluster_id, {each: first_port + each - 1 for each in plan.broker_ports}, plan.controller_ports
         )
+    return plan
+
+
+def _shape(plan: ClusterPlan) -> tuple[int, set[int]]:
+    """The number of brokers, and the ids of the controllers: what cannot change while there is data."""
+    return len(plan.broker_ports), set(plan.controller_ports)
+
+
+def _binds(plan: ClusterPlan, data_dir: Path) -> bool:
+    """Whether a server of the plan has begun to keep data."""
+    return any(
+        holds_data(_server_folder(data_dir, node_id, is_broker=node_id in plan.broker_ports))
+        for node_id in {*plan.broker_ports, *plan.controller_ports}
+    )
+
+
+def _server_folder(data_dir: Path, node_id: int, *, is_broker: bool) -> Path:
+    return data_dir / (f"broker-{node_id}" if is_broker else f"controller-{node_id}")
+
+
+def _keep_plan(plan: ClusterPlan, data_dir: Path) -> None:
     data_dir.mkdir(parents=True, exist_ok=True)
     (data_dir / CLUSTER_FILE).write_text(json.dumps(asdict(plan), indent=1) + "\n", encoding="utf-8")
-    return plan
 
 
 def _free_ports(count: int) -> list[int]:

@@ -1,6 +1,7 @@
 """What a server of Kafka reads at its start: its part in a cluster, its listeners, its settings file."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,15 +12,16 @@ CLIENTS_LISTENER: Final = "BROKER"
 """The listener that every broker has: for clients, and for the other brokers unless its role says otherwise."""
 
 _SETTINGS: Final = """\
-
-# One machine has one copy; 4 partitions, because the usual 50 are slow to load at a start.
+# One broker has one copy.
 offsets.topic.replication.factor=1
-offsets.topic.num.partitions=4
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
+
+# 4 partitions, because the usual 50 are slow to load at a start.
+offsets.topic.num.partitions=4
+transaction.state.log.num.partitions=4
 share.coordinator.state.topic.num.partitions=4
 
 # Topics exist because `controlplane topics apply` made them, with settings that hold our promises.
@@ -90,7 +92,7 @@ class ServerRole:
 
 
 def settings_text(role: ServerRole, listeners: Sequence[Listener], log_dir: Path, settings: Mapping[str, str]) -> str:
-    """The text of a server's settings file.
+    """The text of a server's settings file, in which each setting has one line.
 
     Args:
         role: the server's part in its cluster.
@@ -118,15 +120,27 @@ def settings_text(role: ServerRole, listeners: Sequence[Listener], log_dir: Path
             f"{each.name}://{HOST}:{each.advertised_port}" for each in advertised
         )
         addresses["inter.broker.listener.name"] = role.brokers_listener
-    # The last line of a setting counts.
-    return "".join(
-        [
-            f"# Written at every start. This process is {' and '.join(_roles(role))}.\n",
-            *_lines(addresses),
-            _SETTINGS,
-            *_lines(dict(sorted(settings.items()))),
-        ]
-    )
+    head = f"# Written at every start. This process is {' and '.join(_roles(role))}.\n"
+    blocks = [
+        head + "".join(_lines({name: value for name, value in addresses.items() if name not in settings})),
+        *_blocks_without(settings.keys()),
+        *(
+            ["# Of this cluster or this server.\n" + "".join(_lines(dict(sorted(settings.items()))))]
+            if settings
+            else []
+        ),
+    ]
+    return "\n".join(blocks)
+
+
+def _blocks_without(replaced: AbstractSet[str]) -> list[str]:
+    """The blocks of the settings of every server without those that are replaced; a comment goes with its last one."""
+    blocks = []
+    for block in _SETTINGS.split("\n\n"):
+        lines = [line for line in block.splitlines() if line.partition("=")[0] not in replaced]
+        if any(not line.startswith("#") for line in lines):
+            blocks.append("".join(f"{line}\n" for line in lines))
+    return blocks
 
 
 def _roles(role: ServerRole) -> list[str]:

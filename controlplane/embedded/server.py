@@ -24,6 +24,9 @@ _PORTS = range(20_000, 32_000)
 _ports = itertools.cycle(secrets.SystemRandom().sample(_PORTS, len(_PORTS)))
 """In an order of this process's own, so that of many ports that are chosen before a server starts none comes twice."""
 
+_SIGNALLED = 128
+"""The exit code of a keeper, and of a JVM that ends in order, is that many and the signal's number."""
+
 _POLL_INTERVAL_S = 0.02
 _TAIL_LINES = 25
 
@@ -49,6 +52,20 @@ def port_is_free(port: int) -> bool:
         return True
 
 
+class PortTakenError(PrerequisiteError):
+    """A server cannot start, because another program listens on its port: it needs another one.
+
+    Args:
+        server: its name, as in its log file's.
+        port: the port.
+    """
+
+    def __init__(self, server: str, port: int) -> None:
+        """Name both."""
+        super().__init__(f"{server} cannot start: port {port} of {HOST} is taken by another program")
+        self.server = server
+
+
 class EmbeddedServer(Running):
     """One server process on 127.0.0.1 with a data folder that outlives it.
 
@@ -58,9 +75,13 @@ class EmbeddedServer(Running):
     Args:
         name: the name of its log, and of the server in messages.
         data_dir: its data, settings and logs; created if missing.
-        port: the port on which it listens; None uses the former one of this folder, or a free one.
+        port: the port on which it listens; None uses the former one of this folder, or a free one. A start keeps it in
+            the folder.
         start_deadline_s: how long it may take until it answers.
         stop_grace_s: how long it may take to stop cleanly before it is killed.
+
+    Attributes:
+        answered: whether it was seen to answer since its last start.
     """
 
     def __init__(
@@ -73,12 +94,12 @@ class EmbeddedServer(Running):
         self._stop_grace_s = stop_grace_s
         self._keeper: subprocess.Popen[str] | None = None
         self._server_pid = 0
+        self.answered = False
         self._log_start_bytes = 0
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        port_file = self.data_dir / "port"
-        former_port = int(port_file.read_text(encoding="utf-8")) if port_file.exists() else None
+        self._port_file = self.data_dir / "port"
+        former_port = int(self._port_file.read_text(encoding="utf-8")) if self._port_file.exists() else None
         self.port = port or former_port or free_port()
-        port_file.write_text(f"{self.port}\n", encoding="utf-8")
 
     @abstractmethod
     def _prepare(self) -> Sequence[str]:
@@ -98,6 +119,15 @@ class EmbeddedServer(Running):
         """The server's process id; None while it does not run."""
         return self._server_pid if self.running and self._server_pid else None
 
+    @property
+    def end(self) -> str:
+        """How the process ended, to be put behind "ended": the signal or the exit code; empty while it runs."""
+        code = self._keeper.poll() if self._keeper is not None else None
+        if code is None:
+            return ""
+        number = -code if code < 0 else code - _SIGNALLED
+        return f"by {signal.Signals(number).name}" if number in set(signal.Signals) else f"with exit code {code}"
+
     def start(self) -> None:
         """Start the server and wait until it answers; does nothing if it is running.
 
@@ -114,15 +144,15 @@ class EmbeddedServer(Running):
         """Start the server without waiting for its answers; does nothing if it is running.
 
         Raises:
-            PrerequisiteError: its port is taken, or its files could not be prepared.
+            PortTakenError: another program listens on its port.
+            PrerequisiteError: its files could not be prepared.
         """
         if self.running:
             return
         self._forget_keeper()
-        if not port_is_free(self.port):
-            # Checked first, because another program on the port might answer as the server would.
-            message = f"{self._name} cannot start: port {self.port} of {HOST} is taken by another program"
-            raise PrerequisiteError(message)
+        self.answered = False
+        self.check_port()
+        self._port_file.write_text(f"{self.port}\n", encoding="utf-8")
         command = self._prepare()
         self._log_start_bytes = self.log_path.stat().st_size if self.log_path.exists() else 0
         self._keeper = subprocess.Popen(
@@ -142,6 +172,15 @@ class EmbeddedServer(Running):
             self.stop()
             raise
 
+    def check_port(self) -> None:
+        """Check, while the server does not run, that it could listen on its port.
+
+        Raises:
+            PortTakenError: another program listens there, which might answer as the server would.
+        """
+        if not port_is_free(self.port):
+            raise PortTakenError(self._name, self.port)
+
     def wait_until_it_answers(self) -> None:
         """Wait until a launched server answers; one that does not is ended.
 
@@ -153,13 +192,13 @@ class EmbeddedServer(Running):
         except BaseException:
             self.stop()  # also after Ctrl-C, as above
             raise
+        self.answered = True
 
     def _await_answer(self) -> None:
         deadline = time.monotonic() + self._start_deadline_s
         while not self._answers_now():
             if not self.running:
-                code = self._keeper.returncode if self._keeper is not None else None
-                reason = f"ended with exit code {code} while starting"
+                reason = f"ended {self.end} while starting"
             elif time.monotonic() > deadline:
                 reason = f"did not answer within {self._start_deadline_s:.0f} s"
             else:

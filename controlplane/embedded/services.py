@@ -4,15 +4,16 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.kafka import EmbeddedKafka, holds_data
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster, brokers_in
 from controlplane.embedded.running import Running
+from controlplane.embedded.server import EmbeddedServer
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import PrerequisiteError
 
@@ -76,6 +77,10 @@ def in_use(data_dir: Path) -> bool:
     return False
 
 
+class FolderRefusedError(PrerequisiteError):
+    """These services cannot run in this folder, but in another one."""
+
+
 class EmbeddedServices(Running):
     """Kafka and Valkey in one folder, with the same ports and data at every start.
 
@@ -90,7 +95,8 @@ class EmbeddedServices(Running):
         brokers: how many brokers Kafka has; None uses the former number of this folder, or 1.
 
     Raises:
-        PrerequisiteError: the folder holds the data of another number of brokers.
+        FolderRefusedError: the folder holds the data of another number of brokers.
+        ConfigurationError: the ports from ``kafka_port`` on do not suffice.
     """
 
     def __init__(
@@ -104,11 +110,11 @@ class EmbeddedServices(Running):
         self.data_dir = data_dir.absolute()
         self.data_dir.mkdir(parents=True, exist_ok=True)
         kafka_dir = self.data_dir / "kafka"
-        former = brokers_in(kafka_dir) or (1 if (kafka_dir / "port").exists() else None)
+        former = brokers_in(kafka_dir) or (1 if holds_data(kafka_dir) else None)
         number = brokers or former or 1
         if former not in {None, number}:
-            message = f"{self.data_dir} holds the data of {former} brokers, not of {number}: take another folder"
-            raise PrerequisiteError(message)
+            held = "1 broker" if former == 1 else f"{former} brokers"
+            raise FolderRefusedError(f"{self.data_dir} holds the data of {held}, not of {number}: take another folder")
         self.kafka = (
             EmbeddedKafka(kafka_dir, kafka_port)
             if number == 1
@@ -137,7 +143,8 @@ class EmbeddedServices(Running):
         """Start both and write the addresses; if one fails, both are stopped.
 
         Raises:
-            PrerequisiteError: the folder's services already run, here or in another process, or one did not start.
+            FolderRefusedError: the folder's services already run, here or in another process.
+            PrerequisiteError: one did not start.
             MissingExtraError: the extra ``embedded`` is not installed.
         """
         with ExitStack() as starting:
@@ -165,16 +172,17 @@ class EmbeddedServices(Running):
                 names it and its log.
         """
         if not any(broker.running for broker in self.brokers.values()):
-            raise PrerequisiteError(f"Kafka ended by itself: look at the end of {self.brokers[1].log_path}")
+            raise PrerequisiteError(_ended("Kafka", self.brokers.values()))
         if not self.valkey.running:
-            raise PrerequisiteError(f"Valkey ended by itself: look at the end of {self.valkey.log_path}")
+            raise PrerequisiteError(_ended("Valkey", [self.valkey]))
         for node_id, broker in self.brokers.items():
             if broker.running:
                 self._ended_s.pop(node_id, None)
             elif node_id not in self._ended_s:
                 self._ended_s[node_id] = time.monotonic()
                 report(
-                    f"broker {node_id} ended; it is started again in {RESTART_PAUSE_S:.0f} s (log: {broker.log_path})"
+                    f"broker {node_id} ended {broker.end}; it is started again in {RESTART_PAUSE_S:.0f} s "
+                    f"(log: {broker.log_path})"
                 )
             elif time.monotonic() - self._ended_s[node_id] >= RESTART_PAUSE_S:
                 broker.launch()
@@ -193,10 +201,19 @@ class EmbeddedServices(Running):
             holder = os.read(lock, 32).decode(errors="replace").strip()
             os.close(lock)
             message = f"{self.data_dir} is in use by process {holder}: stop that one first, or take another folder"
-            raise PrerequisiteError(message) from error
+            raise FolderRefusedError(message) from error
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
         return lock
+
+
+def _ended(name: str, servers: Collection[EmbeddedServer]) -> str:
+    """The message about a service of which every server has ended."""
+    if len(servers) == 1:
+        (server,) = servers
+        return f"{name} ended by itself, {server.end}: look at the end of {server.log_path}"
+    each = "\n".join(f"  {server.data_dir.name} {server.end}: {server.log_path}" for server in servers)
+    return f"{name} ended by itself: look at the end of the log of each broker\n{each}"
 
 
 def _lock_soon(lock: int) -> None:

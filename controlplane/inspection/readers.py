@@ -1,8 +1,9 @@
 """Readers of a cluster's routing table, of its last decisions, and of its nodes' last heartbeats."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, dropwhile
 from typing import Final
 
@@ -219,10 +220,14 @@ class HeartbeatTail:
     Attributes:
         newest_ms: for each partition the greatest append time of a tick or heartbeat in it.
         last: the newest heartbeat of each node that was found.
+        tick_ms: the greatest append time of a tick; None if none was found.
+        passed_by: how many records were passed by, by the reason for which they cannot be used.
     """
 
     newest_ms: Mapping[int, int]
     last: Mapping[NodeId, LastHeartbeat]
+    tick_ms: int | None = None
+    passed_by: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def now_ms(self) -> int:
@@ -271,15 +276,21 @@ def _read_back_ms(records: Sequence[RawRecord], tail: HeartbeatTail) -> int:
 def _heartbeat_tail(records: Sequence[RawRecord], framing: Framing | None) -> HeartbeatTail:
     last: dict[NodeId, LastHeartbeat] = {}
     newest_ms: dict[int, int] = {}
+    ticks_ms: list[int] = []
+    passed_by = Counter[str]()
     for record in records:
         newest_ms[record.partition] = max(newest_ms.get(record.partition, 0), record.append_time_ms)
         try:
             payload = decode_input(HEARTBEATS, record, framing).payload
-        except InvalidInputError:
-            continue  # the leader makes a dead letter of it; a reader has only to pass it by
+        except InvalidInputError as error:
+            # The leader makes a dead letter of it; a reader has only to pass it by, and to say so.
+            passed_by[error.reason] += 1
+            continue
         if isinstance(payload, Heartbeat):
             last[payload.node_id] = LastHeartbeat(payload, record.partition, record.append_time_ms)
-    return HeartbeatTail(newest_ms, last)
+        else:
+            ticks_ms.append(record.append_time_ms)
+    return HeartbeatTail(newest_ms, last, max(ticks_ms, default=None), passed_by)
 
 
 def _assemble(records: Sequence[RawRecord], stream: DecisionStream) -> list[LoggedDecision]:

@@ -20,3 +20,8 @@ def when(log_time_ms: int) -> str:
     """A log time as ISO 8601 in UTC with milliseconds."""
     moment = dt.datetime.fromtimestamp(log_time_ms / 1_000, dt.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def seconds(elapsed_ms: int) -> str:
+    """A duration in seconds; with a fraction if it is short."""
+    return f"{elapsed_ms / 1_000:.1f} s" if elapsed_ms < 10_000 else f"{elapsed_ms // 1_000:,} s"  # noqa: PLR2004

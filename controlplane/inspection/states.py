@@ -9,6 +9,7 @@ from controlplane.core.membership.log_time import Heard, PartitionView
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.inspection import readers
 from controlplane.inspection.past_states import replay
+from controlplane.inspection.readers import HeartbeatTail
 from controlplane.inspection.source import LogSource
 
 LOOK_BACK_MS: Final = 60_000
@@ -34,8 +35,21 @@ def read_observations(source: LogSource, state: State) -> Observations:
     Raises:
         LogUnavailableError: the log did not answer.
     """
+    return observations_of(read_tail(source, state))
+
+
+def read_tail(source: LogSource, state: State) -> HeartbeatTail:
+    """The end of ``heartbeats`` with the last heartbeats of the living nodes.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+    """
     living = {node_id for node_id, node in state.membership.nodes.items() if node.lives}
-    tail = readers.read_last_heartbeats(source, living, LOOK_BACK_MS)
+    return readers.read_last_heartbeats(source, living, LOOK_BACK_MS)
+
+
+def observations_of(tail: HeartbeatTail) -> Observations:
+    """What :func:`read_observations` says, from the end of ``heartbeats``."""
     heard = {
         (node_id, last.heartbeat.incarnation): Heard(at_ms, at_ms, last.heartbeat)
         for node_id, last in tail.last.items()

@@ -8,13 +8,19 @@ from controlplane.core.values.canonical import CanonicalValue
 from controlplane.core.values.identifiers import SlotId
 from controlplane.inspection.holds import Hold
 from controlplane.inspection.records import Record, Records
+from controlplane.inspection.standstill import Standstill
 from controlplane.inspection.table_status import TableStatus
 
 COUNT_FIELDS = ("node", "status", "leads", "follows")
 
 
-def status_document(status: TableStatus, holds: Sequence[Hold]) -> dict[str, CanonicalValue]:
-    """All properties by name; ``holds`` names the principal, the time and the reason of each hold."""
+def status_document(
+    status: TableStatus, holds: Sequence[Hold], standstill: Standstill | None = None
+) -> dict[str, CanonicalValue]:
+    """All properties by name; ``holds`` names the principal, the time and the reason of each hold.
+
+    ``standstill`` is null while a controller ticks.
+    """
     balance = status.balance
     return {
         "epoch": status.epoch,
@@ -34,6 +40,7 @@ def status_document(status: TableStatus, holds: Sequence[Hold]) -> dict[str, Can
         "plan_age_ms": status.plan_age_ms,
         "rows_left": len(status.waiting),
         "waiting": [{"slot": slot_id, "for": reason} for slot_id, reason in status.waiting],
+        "standstill": standstill.document() if standstill else None,
         "holds": [hold.document() for hold in holds],
         "nodes": [dict(row) for row in count_rows(status)],
     }

@@ -14,7 +14,13 @@ STATE_EVENTS: Final = {
     SessionState.FENCED: "node is fenced: its slots and bundles go to other nodes, and it asks to be admitted again",
     SessionState.LEFT: "node has left",
 }
-"""The event of each state that a session enters. The end of a superseded session is logged as the agent's error."""
+"""The event of each state that a session enters, but for :data:`LOG_REGAINED`.
+
+The end of a superseded session is logged as the agent's error.
+"""
+
+LOG_REGAINED: Final = "heartbeats are acknowledged again"
+"""The event of a session that returns from a lost log: the node was a member all the time."""
 
 _WARNINGS: Final = frozenset({SessionState.LOST_LOG, SessionState.FENCED})
 _HEARD_STATES: Final = frozenset({SessionState.ACTIVE, SessionState.DRAINING})
@@ -44,7 +50,12 @@ class SessionLog:
         logger = self._logger.bind(epoch=epoch, incarnation=session.incarnation)
         if session.state is not self._state and session.state in STATE_EVENTS:
             say = logger.warning if session.state in _WARNINGS else logger.info
-            say(STATE_EVENTS[session.state], state=session.state.value, before=self._state.value)
+            regained = (self._state, session.state) == (SessionState.LOST_LOG, SessionState.ACTIVE)
+            say(
+                LOG_REGAINED if regained else STATE_EVENTS[session.state],
+                state=session.state.value,
+                before=self._state.value,
+            )
         self._state = session.state
         serves = now_ms < session.serve_until_ms
         lacks_table = session.lacks_table(now_ms)

@@ -10,6 +10,8 @@ from controlplane.ports import Clock
 from controlplane.service.metrics import STANDS_AFTER_MS, ControllerMetrics
 
 _LOOK_EVERY_MS: Final = 1_000
+_LASTS_AFTER_MS: Final = 30_000
+"""From then on partitions without ticks are an error; a broker's death and a restart of Kafka end earlier."""
 _SPREAD_LIMIT_MS: Final = 1_000
 """The spread of the brokers' clocks beyond which it is reported."""
 
@@ -26,6 +28,8 @@ class TickWatch:
         self._looked_at_ms: int | None = None
         self._last_ticks: dict[int, tuple[int | None, int]] = {}
         self._standing: list[int] = []
+        self._stands_since_ms: int | None = None
+        self._is_lasting = False
         self._reports_spread = False
 
     def look(self, observations: Observations) -> None:
@@ -43,17 +47,27 @@ class TickWatch:
         standing = [each for each in known if now_ms - self._last_ticks[each][1] >= STANDS_AFTER_MS]
         self._metrics.partitions_without_ticks.set(len(standing))
         self._look_at_clocks(observations, [each for each in known if self._last_ticks[each][1] == now_ms])
-        if standing == self._standing:
+        self._report(standing, len(known), now_ms)
+
+    def _report(self, standing: list[int], partitions: int, now_ms: int) -> None:
+        """Log which partitions have no ticks when that changes, and once more as an error when it lasts."""
+        since_ms = now_ms if self._stands_since_ms is None else self._stands_since_ms
+        self._stands_since_ms = since_ms if standing else None
+        is_lasting = bool(standing) and now_ms - since_ms >= _LASTS_AFTER_MS
+        if (standing, is_lasting) == (self._standing, self._is_lasting):
             return
-        self._standing = standing
-        if standing:
-            _log.error(
-                "some partitions get no ticks: nodes whose heartbeats go there are not fenced for silence",
-                topic=HEARTBEATS,
-                partitions=standing,
-            )
-        else:
+        self._standing, self._is_lasting = standing, is_lasting
+        if not standing:
             _log.info("every partition gets ticks again", topic=HEARTBEATS)
+            return
+        say = _log.error if is_lasting else _log.warning
+        say(
+            "no partition gets ticks: no node is fenced for silence"
+            if len(standing) == partitions
+            else "some partitions get no ticks: nodes whose heartbeats go there are not fenced for silence",
+            topic=HEARTBEATS,
+            partitions=standing,
+        )
 
     def _look_at_clocks(self, observations: Observations, ticking: list[int]) -> None:
         """Compare the last ticks of the partitions that have new ones: each has the clock of its leader's broker.

@@ -138,6 +138,16 @@ def test_security_settings_do_not_weaken_the_promises() -> None:
     assert settings["bootstrap.servers"] == "broker:9092"
 
 
+def test_a_request_that_timed_out_says_where_to_look() -> None:
+    """A frozen broker keeps its connections, so there is no other error that would name it."""
+    timed_out = KafkaError(KafkaError._TIMED_OUT, "Failed to get offsets: Local: Timed out")  # noqa: SLF001 - as above
+    assert str(request_error(timed_out, "topic demo.heartbeats")).endswith(
+        "Local: Timed out (_TIMED_OUT); look whether all brokers run and answer"
+    )
+    lost = KafkaError(KafkaError._TRANSPORT)  # noqa: SLF001 - as above
+    assert "look whether" not in str(request_error(lost, "topic demo.heartbeats", "connection refused"))
+
+
 def test_logs_and_errors_of_the_client_are_taken() -> None:
     """What librdkafka logs as an error it retries: a warning, and counted, and the last one is kept for messages."""
     listener = LogListener("heard", "demo")

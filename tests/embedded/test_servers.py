@@ -155,3 +155,28 @@ def test_a_start_that_is_interrupted_leaves_no_server_behind(tmp_path: Path) -> 
     assert not server.running
     assert len(begun) == 2
     assert not any(process.is_running() for process in begun)
+
+
+@pytest.mark.parametrize(
+    ("program", "end"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "by SIGKILL"),
+        ("raise SystemExit(143)", "by SIGTERM"),
+        ("raise SystemExit(3)", "with exit code 3"),
+        ("raise SystemExit(250)", "with exit code 250"),
+    ],
+)
+def test_how_a_server_ended_is_known(tmp_path: Path, program: str, end: str) -> None:
+    """Its log says nothing of a SIGKILL, for example of a system that is out of memory."""
+
+    class Short(EmbeddedServer):
+        def _prepare(self) -> Sequence[str]:
+            return [sys.executable, "-c", program]
+
+        def _answers(self) -> bool:
+            return False
+
+    server = Short("short", tmp_path, None, start_deadline_s=5, stop_grace_s=1)
+    assert server.end == ""
+    with pytest.raises(PrerequisiteError, match=f"short ended {end} while starting"):
+        server.start()

@@ -46,8 +46,8 @@ def apply(invocation: Invocation, output_format: OutputFormat, least_copies: int
 @click.option(
     "--platform",
     type=click.Choice(sorted(PLATFORMS)),
-    help="Who runs this Kafka: the answer then says which settings cannot be changed there. Only the Kafka that "
-    "answers is judged, whatever else is said of the platform.",
+    help="Who runs this Kafka: the answer then says of each setting that is wrong whether it can be changed there. "
+    "Only the Kafka that answers is judged, whatever else is said of the platform.",
 )
 @format_option
 @pass_invocation

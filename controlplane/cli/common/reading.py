@@ -1,6 +1,6 @@
 """Opening the log for a reading command, with retries until a timeout, and closing it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 import click
@@ -10,7 +10,7 @@ from controlplane.cli.common.connecting import reach, telling
 from controlplane.cli.common.invocation import Invocation
 from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.errors import ConfigurationError
+from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.inspection import readers
 from controlplane.inspection.past_states import refuse_lost_log
 from controlplane.inspection.source import LogSource
@@ -30,7 +30,7 @@ def say_that_nobody_led(invocation: Invocation, what: str) -> None:
         refuse_lost_log(source)
     click.echo(
         f"cluster {invocation.cluster.name!r} has no {what} yet: no controller has led it; "
-        "start one with 'controlplane controller run'",
+        "start one with 'controlplane controller run', or wait some seconds if one was started just now",
         err=True,
     )
 
@@ -67,24 +67,33 @@ def current_table(invocation: Invocation, first_topic: str = DECISIONS) -> Routi
 
 
 @contextmanager
-def reading(invocation: Invocation, work: str = "reading the log", first_topic: str = DECISIONS) -> Iterator[LogSource]:
+def reading(
+    invocation: Invocation, work: str | Callable[[], str] = "reading the log", first_topic: str = DECISIONS
+) -> Iterator[LogSource]:
     """A reader of the cluster's log for which Kafka has answered once.
 
     Args:
         invocation: the cluster.
-        work: the progress message, printed on standard error every two seconds inside the block; empty for none.
+        work: the progress message, printed on standard error every two seconds inside the block; empty for none. A
+            function gives the message of the moment.
         first_topic: a topic that has to exist and that this user may read.
 
     Raises:
         UnreachableError: Kafka did not answer within ``--connect-timeout``.
+        LogUnavailableError: Kafka did not answer inside the block; the message begins with its address.
         ConfigurationError: no address is known.
         PrerequisiteError: the cluster has no topics.
     """
     source = connections.open_source(invocation.cluster, invocation.kafka)
     try:
         reach(invocation.kafka_place, invocation.connect_timeout_s, lambda: source.reader.partition_count(first_topic))
-        said = telling(lambda elapsed_s: f"{work} of cluster {invocation.cluster.name} ... ({elapsed_s:.0f} s)")
-        with said if work else nullcontext():
+
+        def saying(elapsed_s: float) -> str:
+            return f"{work() if callable(work) else work} of cluster {invocation.cluster.name} ... ({elapsed_s:.0f} s)"
+
+        with telling(saying) if work else nullcontext():
             yield source
+    except LogUnavailableError as error:
+        raise LogUnavailableError(f"{invocation.kafka_place}: {error}") from error
     finally:
         source.close()

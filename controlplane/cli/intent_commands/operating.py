@@ -16,7 +16,7 @@ from controlplane.cli.common.output import OutputFormat, format_option, print_js
 from controlplane.cli.common.reading import reading
 from controlplane.cli.intent_commands.effects import print_effect, print_refusal
 from controlplane.cli.intent_commands.known_names import refuse_unknown_names
-from controlplane.cli.intent_commands.sending import ask, new_intent, wait_option
+from controlplane.cli.intent_commands.sending import ask, before_sending, new_intent, wait_option
 from controlplane.core.deciding.what_if import Change, effect_of, what_if
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import REASON, Intent, IntentKind
@@ -99,7 +99,8 @@ def operate(invocation: Invocation, kind: IntentKind, arguments: Mapping[str, st
     asked = {**arguments, **({REASON: manner.reason} if manner.reason else {})}
     check_arguments(kind, asked)
     if not manner.even_unknown:
-        refuse_unknown_names(invocation, asked)
+        with before_sending():
+            refuse_unknown_names(invocation, asked)
     if manner.dry_run:
         intent = new_intent(kind, asked, invocation.principal)
         return show_effect(invocation, lambda _: [intent], manner.slot_policy_files, 0, manner.output_format)

@@ -1,7 +1,8 @@
 """Sending an operator's intent from a command, and printing its answer from the log."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -14,6 +15,7 @@ from controlplane.cli.common.reading import reading
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.operations.argument_checks import check_arguments
+from controlplane.errors import LogUnavailableError, RetryableError
 from controlplane.inspection.answers import AnswerWatch
 from controlplane.inspection.records import empty_record
 from controlplane.intents_client import submit_intent
@@ -45,6 +47,19 @@ def new_intent(kind: IntentKind, arguments: Mapping[str, str], principal: str) -
     return Intent(f"{kind.value}-{uuid.uuid4().hex[:12]}", kind.value, principal, dict(arguments))
 
 
+@contextmanager
+def before_sending() -> Iterator[None]:
+    """Add to an error inside the block that nothing was sent: the command can simply be given again.
+
+    Raises:
+        LogUnavailableError: in place of any error for which Kafka did not answer in time.
+    """
+    try:
+        yield
+    except RetryableError as error:
+        raise LogUnavailableError(f"{error}. Nothing was sent") from error
+
+
 def ask(
     invocation: Invocation,
     kind: IntentKind,
@@ -62,9 +77,13 @@ def ask(
     row = empty_record(COLUMNS)
     row |= {"intent_id": intent.intent_id, "kind": intent.kind, "outcome": "sent"}
     status = ExitStatus.DONE
-    with reading(invocation, "waiting for the leader") as source:
-        watch = AnswerWatch(source)
-        writer = connections.open_event_writer(invocation.cluster, invocation.kafka)
+    work = "looking for the end of the log"
+    with ExitStack() as opened:
+        with before_sending():
+            source = opened.enter_context(reading(invocation, lambda: work))
+            watch = AnswerWatch(source)
+            writer = connections.open_event_writer(invocation.cluster, invocation.kafka)
+        work = "waiting for the leader"
         try:
             submit_intent(writer, intent)
         finally:

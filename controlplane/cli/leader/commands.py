@@ -11,6 +11,7 @@ from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_result, print_rows
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.intent_commands.operating import Manner, operate, operation_options
+from controlplane.cli.intent_commands.sending import before_sending
 from controlplane.config import SofaLeaseConfig
 from controlplane.core.election.contenders import Contending
 from controlplane.core.election.lock_record import LockReading
@@ -128,7 +129,7 @@ def resign(invocation: Invocation, *, name: str | None, force: bool, manner: Man
     if not (force or manner.dry_run) and invocation.knows_redis:
         _require_lease_store(invocation)
     if name is None:
-        with reading(invocation) as source:
+        with before_sending(), reading(invocation) as source:
             opened = readers.last_term_opened(source)
             if opened is None:
                 refuse_lost_log(source)

@@ -10,7 +10,8 @@ from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.intent_commands.known_names import even_unknown_option
 from controlplane.cli.intent_commands.operating import Manner, operate, operation_options
 from controlplane.cli.nodes.drain_watch import wait_until_drained
-from controlplane.cli.nodes.rendering import headlines, shown_rows
+from controlplane.cli.nodes.rendering import headlines, passed_by_lines, shown_rows
+from controlplane.config import HEARTBEATS
 from controlplane.core.intents.intent import IntentKind
 from controlplane.errors import ConfigurationError
 from controlplane.inspection import members, readers, states
@@ -30,9 +31,9 @@ def nodes() -> None:
 def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputFormat) -> ExitStatus:
     """Print every member with what it owns, the epoch that it uses, and its last heartbeat.
 
-    The lines above the table report frozen evictions and a paused reconciliation, with principal, time and reason. A
-    node is live if its last heartbeat is within the silence limit in log time, or by this machine's clock while log
-    time stands still.
+    The lines above the table report frozen evictions and a paused reconciliation, with principal, time and reason, and
+    how many heartbeats cannot be used, and why. A node is live if its last heartbeat is within the silence limit in
+    log time, or by this machine's clock while log time stands still.
     """
     with reading(invocation) as source:
         table = readers.read_routing_table(source)
@@ -51,9 +52,10 @@ def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputForma
     if output_format is OutputFormat.JSON:
         print_json([dict(row) for row in rows])
     else:
-        for line in (*hold_lines(holds), *headlines(table, found)):
+        passed_by = passed_by_lines(invocation.cluster.topic(HEARTBEATS), tail)
+        for line in (*hold_lines(holds), *headlines(table, found), *passed_by):
             click.echo(line)
-        print_first_rows(shown_rows(rows), members.MEMBER_FIELDS, limit)
+        print_first_rows(shown_rows(rows, found), members.MEMBER_FIELDS, limit)
     return ExitStatus.DONE
 
 

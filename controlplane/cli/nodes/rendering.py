@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
+from controlplane.codec.input_checks import NOT_APPEND_TIME, REASONS
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.inspection.members import Liveness
-from controlplane.inspection.records import Records, when
+from controlplane.inspection.readers import HeartbeatTail
+from controlplane.inspection.records import Records, seconds, when
 
 
 def headlines(table: RoutingTable, found: Liveness) -> list[str]:
@@ -21,14 +23,31 @@ def headlines(table: RoutingTable, found: Liveness) -> list[str]:
     return lines
 
 
-def shown_rows(rows: Records) -> Records:
-    """The rows with the silence beside the status of each silent member."""
-    return [{**row, "status": _status(row)} for row in rows]
+def passed_by_lines(topic: str, tail: HeartbeatTail) -> list[str]:
+    """How many heartbeats and ticks were passed by, and why: a node that sends them is silent all the same.
+
+    Args:
+        topic: the full name of the topic ``heartbeats``.
+        tail: its end.
+    """
+    return [
+        f"{'1 heartbeat or tick was' if count == 1 else f'{count:,} heartbeats and ticks were'} passed by: "
+        + (
+            f"topic {topic} carries its senders' time (message.timestamp.type=CreateTime); set it to LogAppendTime"
+            if reason == NOT_APPEND_TIME
+            else f"{reason} ({REASONS[reason].rstrip('.')})"
+        )
+        for reason, count in sorted(tail.passed_by.items())
+    ]
 
 
-def seconds(elapsed_ms: int) -> str:
-    """A duration in seconds; with a fraction if it is short."""
-    return f"{elapsed_ms / 1_000:.1f} s" if elapsed_ms < 10_000 else f"{elapsed_ms // 1_000:,} s"  # noqa: PLR2004
+def shown_rows(rows: Records, found: Liveness) -> Records:
+    """The rows with the silence beside the status of each silent member.
+
+    While log time stands still, they lack the log time since the last heartbeat: it would be 0 beside a long silence.
+    """
+    unknown = {"since_heartbeat_ms": None} if found.stands_still_ms else {}
+    return [{**row, **unknown, "status": _status(row)} for row in rows]
 
 
 def _status(row: Mapping[str, CanonicalValue]) -> CanonicalValue:

@@ -26,7 +26,7 @@ from controlplane.cli.intent_commands.operating import (
     show_effect,
     slot_policy_files_option,
 )
-from controlplane.cli.table.rendering import STATUS_COLUMNS, headline, status_rows
+from controlplane.cli.table.rendering import STATUS_COLUMNS, headline, standstill_lines, status_rows
 from controlplane.cli.table.suppositions import GRAMMAR, parse_supposition
 from controlplane.core.intents.intent import TRUE, IntentKind
 from controlplane.core.log.state import State
@@ -34,6 +34,7 @@ from controlplane.errors import ConfigurationError, NoRouteError, UnroutableErro
 from controlplane.inspection import readers, routes, states, table_standing, tables
 from controlplane.inspection.holds import read_holds
 from controlplane.inspection.past_states import Measure, Moment, refuse_lost_log, replay, table_of
+from controlplane.inspection.standstill import read_standstill
 from controlplane.inspection.table_status import table_status
 
 
@@ -126,9 +127,11 @@ def status(
         if not state.log_id:
             say_that_nobody_led(invocation, "routing table")
             return ExitStatus.FAILED
-        observations = states.read_observations(source, state)
+        tail = states.read_tail(source, state)
+        read_at_ms = source.clock.wall_ms()  # before further readings, whose time is no standstill
+        standstill = read_standstill(source, state, tail, read_at_ms)
         holds = read_holds(source, state)
-    found = table_status(state, observations, policies)
+    found = table_status(state, states.observations_of(tail), policies)
     if found.slot_policy not in policies:
         click.echo(
             f"slot policy {found.slot_policy!r} is not known here: name its file with --slot-policy-file to see "
@@ -136,9 +139,9 @@ def status(
             err=True,
         )
     if output_format is OutputFormat.JSON:
-        print_json(table_standing.status_document(found, holds))
+        print_json(table_standing.status_document(found, holds, standstill))
         return ExitStatus.DONE
-    for line in hold_lines(holds):
+    for line in (*standstill_lines(standstill), *hold_lines(holds)):
         click.echo(line)
     print_rows(status_rows(found), STATUS_COLUMNS)
     for line in table_standing.waiting_lines(found.waiting):

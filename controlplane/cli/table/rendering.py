@@ -2,7 +2,8 @@
 
 from controlplane.core.log.state import State
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.inspection.records import Record, Records
+from controlplane.inspection.records import Record, Records, seconds
+from controlplane.inspection.standstill import Standstill
 from controlplane.inspection.table_standing import status_document
 from controlplane.inspection.table_status import TableStatus
 
@@ -19,6 +20,19 @@ def headline(table: RoutingTable, state: State) -> str:
     )
 
 
+def standstill_lines(standstill: Standstill | None) -> list[str]:
+    """A line while log time stands still: the rest may be as it was when a controller ended."""
+    if standstill is None:
+        return []
+    tick_ago_ms = standstill.tick_ago_ms
+    tick = "no tick since" if tick_ago_ms is None else f"last tick {seconds(tick_ago_ms)} ago"
+    line = (
+        f"last decision {seconds(standstill.decision_ago_ms)} ago, {tick}: log time stands still, or this machine's "
+        "clock is ahead of the brokers'; nothing is decided until a controller runs ('controlplane leader show')"
+    )
+    return [line]
+
+
 def status_rows(status: TableStatus) -> Records:
     """A row for each property; the counts are rows of their own."""
     document = status_document(status, ())
@@ -26,6 +40,6 @@ def status_rows(status: TableStatus) -> Records:
     rows: list[Record] = [
         {"property": name.replace("_", " "), "value": value}
         for name, value in document.items()
-        if name not in {"holds", "nodes", "waiting", "shortfalls"}
+        if name not in {"standstill", "holds", "nodes", "waiting", "shortfalls"}
     ]
     return [*rows, *({"property": "shortfalls", "value": sentence} for sentence in status.shortfalls or ("none",))]

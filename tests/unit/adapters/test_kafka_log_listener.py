@@ -70,3 +70,15 @@ def test_a_refused_login_is_remembered_until_another_error_than_its_consequence(
         listener.on_error(KafkaError(code))
         assert listener.login_refused is refused
         assert ("_AUTHENTICATION" in listener.last_error) is refused
+
+
+def test_the_cause_is_kept_when_all_brokers_are_down() -> None:
+    """Which host name is wrong tells the user what to correct; that no broker is reached, is known already."""
+    listener = Client().listener
+    all_down = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")  # noqa: SLF001 - librdkafka's own
+    listener.on_error(all_down)
+    assert listener.last_error == "1/1 brokers are down (_ALL_BROKERS_DOWN)"
+    unresolved = "Failed to resolve 'nosuch.host:9092': Name or service not known"
+    listener.on_error(KafkaError(KafkaError._RESOLVE, unresolved))  # noqa: SLF001 - as above
+    listener.on_error(all_down)
+    assert listener.last_error == f"{unresolved} (_RESOLVE)"

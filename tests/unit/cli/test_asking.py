@@ -1,17 +1,20 @@
 """Commands that ask the leader for something and wait for its answer."""
 
 import json
+import time
 from collections.abc import Callable
 
 import pytest
 
+from controlplane.cli.common import connecting
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.codec.inputs import decode_input
 from controlplane.config import INTENTS
 from controlplane.core.intents.intent import Intent
 from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import LogUnavailableError
 from controlplane.ports import Delivery, OutgoingRecord
-from controlplane.testing import MemoryEventWriter
+from controlplane.testing import MemoryEventWriter, MemoryLogReader
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
@@ -75,3 +78,41 @@ def test_intent_without_an_acknowledgement_may_have_been_taken(
     assert ran.status == ExitStatus.UNREACHABLE
     assert "may have been written nevertheless" in ran.err
     assert "controlplane log show" in ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("namespaces", "create", "kv"), ("nodes", "drain", "n1"), ("leader", "resign", "--force")],
+)
+def test_an_order_that_did_not_leave_the_command_says_so(
+    cluster_command: RunCommand, world: PublishedWorld, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """It can be given again without a look into the log; and the message says where to look."""
+
+    def end_offsets(*_: object, **__: object) -> None:
+        raise LogUnavailableError("no usable answer from Kafka about topic local.decisions")
+
+    monkeypatch.setattr(MemoryLogReader, "end_offsets", end_offsets)
+    ran = cluster_command(*words)
+    assert ran.status == ExitStatus.UNREACHABLE
+    assert "Kafka at memory:1: no usable answer from Kafka about topic local.decisions" in ran.err
+    assert ran.err.rstrip().endswith("Nothing was sent")
+    assert sent_intents(world) == []
+
+
+def test_what_an_order_waits_for_is_told(
+    cluster_command: RunCommand, world: PublishedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the order is sent no leader is waited for."""
+    assert world.state.log_id
+    monkeypatch.setattr(connecting, "LONGEST_WAIT_S", 0.05)
+    end_offsets = MemoryLogReader.end_offsets
+
+    def slow(reader: MemoryLogReader, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
+        time.sleep(0.3)
+        return end_offsets(reader, topic, only_answering=only_answering)
+
+    monkeypatch.setattr(MemoryLogReader, "end_offsets", slow)
+    ran = cluster_command("intents", "override-self-preservation", "--wait", "0.5")
+    told = [line.split(" of cluster")[0] for line in ran.err.splitlines() if " of cluster local ..." in line]
+    assert list(dict.fromkeys(told)) == ["looking for the end of the log", "waiting for the leader"]

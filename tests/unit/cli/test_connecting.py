@@ -37,9 +37,24 @@ def test_no_answer_in_time_is_one_sentence_and_status_three() -> None:
     def attempt() -> None:
         raise LogUnavailableError("connection refused")
 
-    with pytest.raises(UnreachableError, match=r"Kafka at k:1 did not answer for 1 s .*connection refused") as error:
+    with pytest.raises(
+        UnreachableError, match=r"did not answer for \d s \(--connect-timeout 1\): .*connection refused"
+    ) as error:
         reach("Kafka at k:1", 1, attempt)
     assert exit_status_of(error.value) == ExitStatus.UNREACHABLE
+
+
+def test_the_last_attempt_begins_when_the_time_is_over() -> None:
+    """A pause that goes beyond the time would only be waited for in vain."""
+    began_s, at_s = time.monotonic(), list[float]()
+
+    def attempt() -> None:
+        at_s.append(time.monotonic() - began_s)
+        raise LogUnavailableError("connection refused")
+
+    with pytest.raises(UnreachableError):
+        reach("Kafka at k:1", 0.9, attempt)
+    assert 0.9 <= at_s[-1] < 1.7, "the usual pauses would end after 1.75 s"
 
 
 def test_wrong_settings_are_not_tried_again() -> None:
@@ -76,16 +91,16 @@ def test_long_attempt_is_seen_to_wait(
 def test_the_wait_is_never_longer_than_it_may_be(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Counting 36 of 30 s makes people doubt the program."""
+    """Counting 36 of 30 s makes people doubt the program; the end says how long it really took."""
     monkeypatch.setattr(connecting, "LONGEST_WAIT_S", 0.3)
 
     def attempt() -> None:
         time.sleep(2)
         raise LogUnavailableError("gone")
 
-    with pytest.raises(UnreachableError):
+    with pytest.raises(UnreachableError, match=r"did not answer for 2 s \(--connect-timeout 1\)"):
         reach("Kafka at k:1", 1, attempt)
-    assert "the last attempt still runs (1 of 1 s)" in capsys.readouterr().err
+    assert capsys.readouterr().err.count("the last attempt still runs (1 of 1 s)") == 1
 
 
 def test_a_cluster_that_is_starting_is_waited_for(

@@ -98,3 +98,11 @@ def test_a_log_that_was_deleted_is_not_called_new(
     assert (ran.status, ran.out) == (ExitStatus.FAILED, ""), ran
     assert f"topic decisions is empty, but {kept} holds" in ran.err
     assert "the decision log was deleted or recreated" in ran.err
+
+
+def test_a_controller_that_was_started_just_now_is_waited_for(
+    cluster_command: RunCommand, empty: PublishedWorld
+) -> None:
+    """It needs some seconds until it leads, and another one would not help."""
+    ran = cluster_command("nodes", "list")
+    assert "start one with 'controlplane controller run', or wait some seconds if one was started just now" in ran.err

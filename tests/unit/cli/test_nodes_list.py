@@ -46,6 +46,7 @@ def test_nodes_of_a_fleet_that_ended_are_not_called_live(cluster_command: RunCom
     assert second.startswith("log time stands still: neither a controller nor a node has written for 240 s")
     assert "active, silent for 240 s" in n1
     assert "active, silent for 240 s" in n2
+    assert [line.split()[-1] for line in (n1, n2, n3)] == ["-"] * 3, "log time since the last heartbeat says nothing"
     assert ("fenced" in n3, "silent for" in n3, "silent" in heading) == (True, False, False)
     rows = {row["node"]: row for row in json.loads(cluster_command("nodes", "list", "--format", "json").out)}
     assert rows["n1"]["status"] == "active"
@@ -140,3 +141,26 @@ def test_heartbeat_of_an_older_incarnation_counts_as_none(cluster_command: RunCo
     world.run(400)
     (row,) = json.loads(cluster_command("nodes", "list", "--format", "json").out)
     assert (row["incarnation"], row["epoch_in_use"], row["since_heartbeat_ms"]) == (2, None, None)
+
+
+def test_heartbeats_that_are_passed_by_are_counted_with_the_reason(
+    cluster_command: RunCommand, world: PublishedWorld
+) -> None:
+    """Nodes that are silent by the list while they run are explained by it; no controller takes their heartbeats."""
+    world.admit("n1")
+    assert "passed by" not in cluster_command("nodes", "list").out
+    world.broker.alter_topic(world.cluster.topic(HEARTBEATS), {"message.timestamp.type": "CreateTime"})
+    world.run(10_000, ("n1",))
+    _, *lines = cluster_command("nodes", "list").out.splitlines()
+    (line,) = [line for line in lines if "passed by" in line]
+    assert re.fullmatch(
+        r"\d{2,} heartbeats and ticks were passed by: topic local\.heartbeats carries its senders' time "
+        r"\(message\.timestamp\.type=CreateTime\); set it to LogAppendTime",
+        line,
+    )
+    world.broker.alter_topic(world.cluster.topic(HEARTBEATS), {"message.timestamp.type": "LogAppendTime"})
+    writer = MemoryEventWriter(world.cluster, world.broker)
+    writer.send(OutgoingRecord(HEARTBEATS, b"n1", b"garbage", 0))
+    writer.flush(0)
+    shown = cluster_command("nodes", "list").out
+    assert "1 heartbeat or tick was passed by: not_avro_framed (The value begins neither like" in shown

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from controlplane.cli.common.failures import ExitStatus
-from controlplane.config import ClusterConfig
+from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.inspection import readers, table_standing
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.sofa_fleet import SofaFleet
+from tests.helpers.world import PARTITIONS
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_text_shows_every_property_and_node(cluster_command: RunCommand, fleet: 
     for name in table_standing.COUNT_FIELDS:
         assert name in text
     for name in status(cluster_command):
-        assert name in {"holds", "nodes", "waiting"} or name.replace("_", " ") in text
+        assert name in {"standstill", "holds", "nodes", "waiting"} or name.replace("_", " ") in text
 
 
 def test_a_cluster_that_nobody_led_has_none(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +110,28 @@ class TestMinimal:
         assert (shown["leaders_balanced"], shown["followers_balanced"]) == (True, True)
         assert shown["policy_says"] == ""
         assert (shown["plan_in_flight"], shown["plan_age_ms"]) == (None, None)
+
+    def test_a_table_without_a_controller_is_not_shown_as_a_working_one(
+        self, cluster_command: RunCommand, world: PublishedWorld
+    ) -> None:
+        """Everything looks as it did when the last controller ended, and nobody would take up a node's silence."""
+        world.admit("n1", "n2", "n3")
+        world.run(20_000, ("n1", "n2", "n3"))
+        assert status(cluster_command)["standstill"] is None
+        assert "stands still" not in cluster_command("table", "status").out
+        world.clock.advance(54_000)
+        standstill = status(cluster_command)["standstill"]
+        assert standstill["tick_ago_ms"] == 54_000
+        assert standstill["decision_ago_ms"] > 54_000
+        first = cluster_command("table", "status").out.splitlines()[0]
+        assert re.match(
+            r"last decision \d+ s ago, last tick 54 s ago: log time stands still, or this machine's clock", first
+        )
+        for place in range(PARTITIONS):
+            end = world.broker.partitions(world.cluster.topic(HEARTBEATS))[place].end_offset
+            world.broker.delete_before(world.cluster.topic(HEARTBEATS), place, end)
+        assert status(cluster_command)["standstill"]["tick_ago_ms"] is None
+        assert "ago, no tick since: log time stands still, or" in cluster_command("table", "status").out
 
 
 class TestPaced:

@@ -13,7 +13,7 @@ from controlplane.core.session.node_session import SessionSettings
 from controlplane.errors import InvariantViolationError, LogContinuityError
 from controlplane.node import Access, NodeAgent, SessionState
 from controlplane.node.description import NodeDescription
-from controlplane.node.session_log import STATE_EVENTS
+from controlplane.node.session_log import LOG_REGAINED, STATE_EVENTS
 from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
 from tests.helpers.readme import ROOT
@@ -88,7 +88,7 @@ def test_every_change_of_state_is_logged_and_that_it_serves_again(world: Observe
     assert events[3:-1] == rounds * [
         ("warning", "no heartbeat was acknowledged in time"),
         ("warning", "requests are refused"),
-        ("info", "node is a member"),
+        ("info", "heartbeats are acknowledged again"),
         ("info", "requests for ready slots are served"),
     ]
     assert events[-1] == ("info", "node has left")
@@ -207,7 +207,7 @@ def test_only_defects_are_logged_with_a_stack(
 def test_the_page_explains_every_state() -> None:
     """An operator looks a line up by its words."""
     page = (ROOT / "docs" / "how-to" / "survive-silence-and-failures.md").read_text(encoding="utf-8")
-    assert [event for event in STATE_EVENTS.values() if f"`{event}`" not in page] == []
+    assert [event for event in (*STATE_EVENTS.values(), LOG_REGAINED) if f"`{event}`" not in page] == []
     assert STATE_EVENTS.keys() == {*SessionState} - {SessionState.STARTING, SessionState.SUPERSEDED}
 
 

@@ -35,7 +35,30 @@ def test_a_partition_without_ticks_is_told_of_once(silent_since_s: int) -> None:
             gauge.append(registry.get_sample_value("controlplane_heartbeat_partitions_without_ticks") or 0)
     told_at_s = max(silent_since_s - 1, 0) + 5
     assert [second for second, value in enumerate(gauge) if value] == list(range(told_at_s, 15))
-    assert [(each["log_level"], each.get("partitions")) for each in logs] == [("error", [1]), ("info", None)]
+    assert [(each["log_level"], each.get("partitions")) for each in logs] == [("warning", [1]), ("info", None)]
+
+
+def test_partitions_that_stay_without_ticks_are_an_error() -> None:
+    """After half a minute it is no broker's death any more; and all partitions are more than some."""
+    clock, registry = VirtualClock(), CollectorRegistry()
+    watch = TickWatch(clock, ControllerMetrics(registry))
+    unread = [InputRecord(Coordinates(HEARTBEATS, partition, 0, 0), None, b"") for partition in (0, 1)]
+    observations = observe(Observations(), unread)
+    logged: list[tuple[int, str, str]] = []
+    for second in range(60):
+        if 10 <= second < 45:
+            tick = InputRecord(Coordinates(HEARTBEATS, 0, second, second * 1_000), Tick("c1", 0), b"")
+            observations = observe(observations, [tick])
+        with capture_logs() as logs:
+            watch.look(observations)
+        logged += [(second, each["log_level"], each["event"].split(":")[0]) for each in logs]
+        clock.advance(1_000)
+    assert logged == [
+        (5, "warning", "no partition gets ticks"),
+        (10, "warning", "some partitions get no ticks"),
+        (35, "error", "some partitions get no ticks"),
+        (49, "error", "no partition gets ticks"),
+    ]
 
 
 def test_clocks_that_differ_are_told_of_once() -> None:
