@@ -18,7 +18,7 @@ from controlplane.kafka_rules.broker_sessions import RECOMMENDED_MS
 from controlplane.kafka_rules.topics_file import least_in_sync
 
 CLUSTER_FILE: Final = "cluster.json"
-_CONTROLLERS: Final = 3
+CONTROLLERS: Final = 3
 """Controllers of a cluster that has brokers enough, or whose controllers are apart: one may be missing."""
 _FIRST_CONTROLLER_APART: Final = 101
 """The id of the first controller that is no broker; the next ones follow."""
@@ -80,7 +80,7 @@ def controller_ids(brokers: int, *, controllers_apart: bool) -> range:
         brokers: the number of its brokers, whose ids begin at 1.
         controllers_apart: whether the controllers are processes of their own; otherwise the first brokers are.
     """
-    number = _CONTROLLERS if controllers_apart or brokers >= _CONTROLLERS else 1
+    number = CONTROLLERS if controllers_apart or brokers >= CONTROLLERS else 1
     first = _FIRST_CONTROLLER_APART if controllers_apart else 1
     return range(first, first + number)
 
