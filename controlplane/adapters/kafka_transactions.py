@@ -323,7 +323,11 @@ class KafkaTransactionalWriter:
 
     def _finished(self, error: KafkaError) -> CommitOutcome:
         """Drop this producer, which cannot commit any more; the caller may open the writer again."""
-        self._logger.warning("fenced by Kafka", error=in_words(error))
+        if error.code() == KafkaError.INVALID_TXN_STATE:
+            # Without another writer: the coordinator has aborted what stayed open for too long.
+            self._logger.warning("transaction ended by Kafka, its time limit has passed", error=in_words(error))
+        else:
+            self._logger.warning("fenced by Kafka", error=in_words(error))
         self.close()
         return CommitOutcome.FENCED
 

@@ -8,6 +8,7 @@ from controlplane.adapters.system_clock import SystemClock
 from controlplane.codec.framing import framing_with
 from controlplane.config import ClusterConfig, KafkaConfig, SofaLeaseConfig
 from controlplane.inspection.source import LogSource
+from controlplane.intents_client import SEND_TIMEOUT_MS
 from controlplane.ports import EventWriter, LeaseStore, LockStore, LogReader
 
 LEASE_LOOK_TIMEOUT_MS: Final = 2_000
@@ -26,11 +27,11 @@ def open_source(cluster: ClusterConfig, kafka: KafkaConfig) -> LogSource:
     return LogSource(open_reader(cluster, kafka), SystemClock(), framing_with(kafka.schema_ids))
 
 
-def open_event_writer(cluster: ClusterConfig, kafka: KafkaConfig) -> EventWriter:
-    """A writer of single records to the cluster's topics in Kafka; the caller closes it."""
+def open_intent_writer(cluster: ClusterConfig, kafka: KafkaConfig) -> EventWriter:
+    """A writer of intents in Kafka, which bears the death of a broker; the caller closes it."""
     from controlplane.adapters.kafka_log import KafkaEventWriter
 
-    return KafkaEventWriter(cluster, kafka)
+    return KafkaEventWriter(cluster, kafka, SEND_TIMEOUT_MS)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.deciding.decide import DecideResult, decide, repair_table
 from controlplane.core.deciding.expiry import partitions_are_due
 from controlplane.core.deciding.observations import Observations, PolicyAsked, read_to
+from controlplane.core.election.leading import UNANSWERED_LIMIT_MS
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
@@ -205,7 +206,7 @@ class Leadership:
     def _conclude(
         self, outcome: CommitOutcome, sealed: SealedDecision, publication: Publication, began_at_ms: int
     ) -> CommitOutcome:
-        self._unresolved = None
+        was_unresolved, self._unresolved = self._unresolved is not None, None
         match outcome:
             case CommitOutcome.COMMITTED:
                 self._publisher.committed(publication)
@@ -219,7 +220,10 @@ class Leadership:
                 _log.warning("transaction aborted", seq=sealed.decision.seq)
                 self._repair_due = None  # the watch requests it again at its own pace; other decisions come first
             case CommitOutcome.UNKNOWN:
-                _log.warning("commit without an answer", seq=sealed.decision.seq)
+                if not was_unresolved:
+                    # Decisions wait for it, and nodes read the table no further than up to this transaction.
+                    limit_ms = UNANSWERED_LIMIT_MS
+                    _log.warning("commit without an answer", seq=sealed.decision.seq, waits_at_most_ms=limit_ms)
                 self._unresolved = (sealed, publication, began_at_ms)
             case CommitOutcome.FENCED:
                 pass

@@ -115,7 +115,7 @@ class Cast:
             StepFailedError: it was refused, or no leader answered.
         """
         cluster, kafka = self.stage.cluster, self.stage.kafka
-        source, writer = connections.open_source(cluster, kafka), connections.open_event_writer(cluster, kafka)
+        source, writer = connections.open_source(cluster, kafka), connections.open_intent_writer(cluster, kafka)
         try:
             watch = AnswerWatch(source)
             intent = Intent(

@@ -82,13 +82,18 @@ def ask(
         with before_sending():
             source = opened.enter_context(reading(invocation, lambda: work))
             watch = AnswerWatch(source)
-            writer = connections.open_event_writer(invocation.cluster, invocation.kafka)
+            writer = connections.open_intent_writer(invocation.cluster, invocation.kafka)
         work = "waiting for the leader"
+        unacknowledged = None
         try:
             submit_intent(writer, intent)
+        except LogUnavailableError as error:
+            unacknowledged = error  # the log shows whether it was written nevertheless
         finally:
             writer.close()
         answer = watch.wait(intent.intent_id, round(wait_s * 1_000)) if wait_s else None
+        if answer is None and unacknowledged is not None:
+            raise unacknowledged
     if answer is not None:
         row |= {
             "outcome": answer.event.outcome.value,

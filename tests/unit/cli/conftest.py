@@ -97,7 +97,7 @@ def cluster_command(
     monkeypatch.setattr(connections, "lease_store", lease_store)
     monkeypatch.setattr(connections, "lock_store", lock_store)
     monkeypatch.setattr(
-        connections, "open_event_writer", lambda _cluster, _kafka: MemoryEventWriter(CLUSTER, world.broker)
+        connections, "open_intent_writer", lambda _cluster, _kafka: MemoryEventWriter(CLUSTER, world.broker)
     )
 
     def run_command(*arguments: str) -> Ran:

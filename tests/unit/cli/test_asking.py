@@ -74,10 +74,29 @@ def test_intent_without_an_acknowledgement_may_have_been_taken(
         on_delivery(Delivery(record.topic, -1, -1, -1, "Local: Message timed out"))
 
     monkeypatch.setattr(MemoryEventWriter, "send", send)
-    ran = cluster_command("namespaces", "create", "kv")
+    ran = cluster_command("namespaces", "create", "kv", "--wait", "0.3")
     assert ran.status == ExitStatus.UNREACHABLE
     assert "may have been written nevertheless" in ran.err
     assert "controlplane log show" in ran.err
+
+
+def test_the_answer_to_an_intent_without_an_acknowledgement_is_shown(
+    cluster_command: RunCommand, world: PublishedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker died after it had taken the intent, and the leader has carried it out."""
+    append = MemoryEventWriter.send
+
+    def send(
+        writer: MemoryEventWriter, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None
+    ) -> None:
+        append(writer, record)
+        if on_delivery is not None:
+            on_delivery(Delivery(record.topic, -1, -1, -1, "Local: Message timed out"))
+
+    monkeypatch.setattr(MemoryEventWriter, "send", send)
+    with answering_leader(world):
+        ran = cluster_command("namespaces", "create", "kv", "--format", "json")
+    assert (ran.status, json.loads(ran.out)["outcome"]) == (ExitStatus.DONE, "done")
 
 
 @pytest.mark.parametrize(
