@@ -14,12 +14,15 @@ from controlplane.core.session.silence import least_limit_ms
 from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, RECOMMENDED_MS
 from controlplane.kafka_rules.platforms import Platform
 from controlplane.kafka_rules.topics_file import (
-    MIN_INSYNC_REPLICAS,
     ActualTopic,
+    Rule,
+    SettingSpec,
     TopicSpec,
     advice_not_followed,
     broken_settings,
+    in_sync_promise,
     least_in_sync,
+    sentence_on,
 )
 
 TRANSACTION_STATE: Final = "__transaction_state"
@@ -27,7 +30,6 @@ CONSUMER_OFFSETS: Final = "__consumer_offsets"
 INTERNAL_TOPICS: Final = (TRANSACTION_STATE, CONSUMER_OFFSETS)
 """Kafka's own topics. It creates them when the first client needs them."""
 
-_UNCLEAN: Final = "unclean.leader.election.enable"
 _COPIES: Final = 3
 _LATE_MS: Final = 1_000
 """Time after the session within which leaders have moved and waiting writes are acknowledged."""
@@ -87,10 +89,13 @@ def judge(
     state = described.topics.get(TRANSACTION_STATE)
     if state is not None:
         copies = 1 if decisions is None else min(decisions.replication, _COPIES)
-        broken += [f"{each}{where}" for each in _weaknesses(state, copies, _WHY_STATE)]
+        own = _judge_kafkas_own(state, copies, _WHY_STATE)
+        broken += [f"{each}{where}" for each in own.broken]
+        advice += own.advice
     offsets = described.topics.get(CONSUMER_OFFSETS)
     if offsets is not None:
-        advice += _weaknesses(offsets, min(described.brokers, _COPIES), _WHY_OFFSETS)
+        own = _judge_kafkas_own(offsets, min(described.brokers, _COPIES), _WHY_OFFSETS)
+        advice += (*own.broken, *own.advice)
     advice += [f"topic {name} could not be checked: {why}" for name, why in sorted(described.hidden.items())]
     advice += broker_advice(described, platform)
     return Judgement(tuple(broken), tuple(advice))
@@ -133,17 +138,26 @@ def bearing_silence_limit_ms(session_ms: int) -> int:
     return -(-least_limit_ms(silent_ms, SessionSettings().self_fencing_margin_ms) // 100) * 100
 
 
-def _weaknesses(actual: ActualTopic, copies: int, why: str) -> list[str]:
-    """What an internal topic lacks to be as safe as a topic with so many copies."""
-    sentences = []
+def _promises_of_kafkas_own(copies: int, why: str) -> tuple[SettingSpec, ...]:
+    """The settings that an internal topic with so many copies has to have."""
+    return (
+        in_sync_promise(least_in_sync(copies), why),
+        SettingSpec("unclean.leader.election.enable", "false", Rule.EXACTLY, 0, why),
+    )
+
+
+def _judge_kafkas_own(actual: ActualTopic, copies: int, why: str) -> Judgement:
+    """What an internal topic lacks to be as safe as a topic with so many copies, and what of it Kafka does not show.
+
+    A setting that is not shown breaks nothing: Kafka made the topic and gives each of its settings a value.
+    """
+    broken, unknown = [], []
     if actual.replication < copies:
-        sentences.append(f"topic {actual.name} has {actual.copies_named}; it has to have {copies}. {why}")
-    needed = least_in_sync(actual.replication)
-    insync = actual.settings.get(MIN_INSYNC_REPLICAS)
-    if insync is not None and (not insync.isdigit() or int(insync) < needed):
-        sentences.append(
-            f"topic {actual.name} has {MIN_INSYNC_REPLICAS} = {insync}; it has to be at least {needed}. {why}"
-        )
-    if actual.settings.get(_UNCLEAN, "false") != "false":
-        sentences.append(f"topic {actual.name} has {_UNCLEAN} = true; it has to be false. {why}")
-    return sentences
+        broken.append(f"topic {actual.name} has {actual.copies_named}; it has to have {copies}. {why}")
+    for setting in _promises_of_kafkas_own(actual.replication, why):
+        value = actual.value_of(setting.name)
+        if value is None:
+            unknown.append(f"topic {actual.name} could not be checked: Kafka does not show its {setting.name}")
+        elif not setting.keeps(value):
+            broken.append(sentence_on(actual, setting))
+    return Judgement(tuple(broken), tuple(unknown))

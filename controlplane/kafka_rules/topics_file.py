@@ -21,6 +21,7 @@ from controlplane.kafka_rules.toml_document import (
 FORMAT = 1
 """The only known format of the file."""
 
+PARTITIONS = "partitions"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 _NO_LIMIT = -1
@@ -137,6 +138,10 @@ class ActualTopic:
         """The number of copies for a sentence."""
         return f"{self.replication} {'copy' if self.replication == 1 else 'copies'}"
 
+    def value_of(self, setting: str) -> str | None:
+        """The value of a setting, or the number of partitions; None if Kafka does not show it."""
+        return str(self.partitions) if setting == PARTITIONS else self.settings.get(setting)
+
 
 def parse_topics(text: str, source: str) -> tuple[TopicSpec, ...]:
     """Read a topics file.
@@ -172,18 +177,18 @@ def broken_settings(spec: TopicSpec, actual: ActualTopic) -> tuple[tuple[str, st
     The sentence says topic, setting, value, the required value, and why.
     """
     return tuple(
-        (setting.name, _sentence(actual, setting))
+        (setting.name, sentence_on(actual, setting))
         for setting in promises_of(spec, actual.replication)
-        if not setting.keeps(_value(actual, setting))
+        if not setting.keeps(actual.value_of(setting.name))
     )
 
 
 def advice_not_followed(spec: TopicSpec, actual: ActualTopic, brokers: int) -> tuple[str, ...]:
     """One sentence for each difference between the topic and the file that breaks no promise."""
     sentences = [
-        _sentence(actual, setting)
+        sentence_on(actual, setting)
         for setting in spec.settings
-        if setting.rule is Rule.ADVICE and not setting.keeps(_value(actual, setting))
+        if setting.rule is Rule.ADVICE and not setting.keeps(actual.value_of(setting.name))
     ]
     if actual.replication < spec.replication:
         sentences.append(
@@ -202,24 +207,20 @@ def advice_not_followed(spec: TopicSpec, actual: ActualTopic, brokers: int) -> t
 
 def promises_of(spec: TopicSpec, replication: int) -> tuple[SettingSpec, ...]:
     """The settings that a topic with so many copies has to have."""
-    needed = spec.min_insync_for(replication)
-    insync = SettingSpec(
-        MIN_INSYNC_REPLICAS,
-        str(needed),
-        Rule.AT_LEAST,
-        needed,
-        "An acknowledged record must not be lost with one broker.",
-    )
+    why = "An acknowledged record must not be lost with one broker."
+    insync = in_sync_promise(spec.min_insync_for(replication), why)
     named = tuple(setting for setting in spec.settings if setting.rule is not Rule.ADVICE)
     return (spec.partitions, insync, *named)
 
 
-def _value(actual: ActualTopic, setting: SettingSpec) -> str | None:
-    return str(actual.partitions) if setting.name == "partitions" else actual.settings.get(setting.name)
+def in_sync_promise(needed: int, why: str) -> SettingSpec:
+    """The promise that so many copies have to acknowledge a write."""
+    return SettingSpec(MIN_INSYNC_REPLICAS, str(needed), Rule.AT_LEAST, needed, why)
 
 
-def _sentence(actual: ActualTopic, setting: SettingSpec) -> str:
-    value = _value(actual, setting)
+def sentence_on(actual: ActualTopic, setting: SettingSpec) -> str:
+    """A sentence on a setting that is not as it has to be: topic, setting, value, the required value, and why."""
+    value = actual.value_of(setting.name)
     has = f"has no {setting.name}" if value is None else f"has {setting.name} = {value}"
     wanted = {
         Rule.EXACTLY: f"it has to be {setting.value}",
@@ -240,7 +241,7 @@ def _topic(name: str, table: Table, source: str) -> TopicSpec:
         name=name,
         why=sentence_in(table, "why", where),
         partitions=_setting_spec(
-            "partitions",
+            PARTITIONS,
             {
                 "value": partitions,
                 "promise": table.get("partitions_promise"),

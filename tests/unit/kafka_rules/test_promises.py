@@ -80,6 +80,32 @@ def test_a_commit_that_kafka_may_forget_breaks_a_promise(copies: int, changed: d
     ]
 
 
+@pytest.mark.parametrize(("name", "keeps_controllers"), [(TRANSACTION_STATE, True), (CONSUMER_OFFSETS, False)])
+@pytest.mark.parametrize(
+    ("setting", "value", "wanted"),
+    [("min.insync.replicas", "two", "at least 2"), ("unclean.leader.election.enable", "yes", "false")],
+)
+def test_a_value_that_says_neither_is_named_as_it_is(
+    name: str, keeps_controllers: bool, setting: str, value: str, wanted: str
+) -> None:
+    """Kafka's own topics are judged by the same rules and in the same words as ours."""
+    broken, advice = judge("demo", SPECS, own_topic(name, 3, {setting: value}))
+    (sentence,) = broken if keeps_controllers else advice
+    assert sentence.startswith(f"topic {name} has {setting} = {value}; it has to be {wanted}. ")
+
+
+@pytest.mark.parametrize("name", [TRANSACTION_STATE, CONSUMER_OFFSETS])
+@pytest.mark.parametrize("setting", sorted(SAFE))
+def test_a_setting_that_kafka_does_not_show_is_not_taken_for_a_safe_one(name: str, setting: str) -> None:
+    """Nothing is proven, so controllers go on, and the answer says what was not checked."""
+    whole = own_topic(name, 3)
+    shown = {key: value for key, value in SAFE.items() if key != setting}
+    topics = {**whole.topics, name: dataclasses.replace(whole.topics[name], settings=shown)}
+    broken, advice = judge("demo", SPECS, dataclasses.replace(whole, topics=topics))
+    assert broken == ()
+    assert advice == (f"topic {name} could not be checked: Kafka does not show its {setting}",)
+
+
 def test_one_copy_is_enough_where_decisions_have_one() -> None:
     """A cluster that was allowed fewer copies may have a Kafka that has fewer too."""
     one = own_topic(TRANSACTION_STATE, 1, {"min.insync.replicas": "1"}, 1)

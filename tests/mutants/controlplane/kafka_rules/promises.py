@@ -15,8 +15,14 @@ BUGS: Final = (
     ),
     Bug(
         "Kafka's transactions may be led by a copy that was not in sync",
-        'if actual.settings.get(_UNCLEAN, "false") != "false":',
-        "if False:",
+        'SettingSpec("unclean.leader.election.enable", "false", Rule.EXACTLY, 0, why),',
+        "",
+        tests=_TESTS,
+    ),
+    Bug(
+        "a setting of Kafka's own topics that is not shown counts as kept",
+        "        if value is None:\n            unknown.append(",
+        "        if value is None:\n            str(",
         tests=_TESTS,
     ),
     Bug(
