@@ -20,6 +20,7 @@ from controlplane.kafka_rules.topics_file import (
     TopicSpec,
     advice_not_followed,
     broken_settings,
+    every_copy_needed,
     in_sync_promise,
     least_in_sync,
     sentence_on,
@@ -91,7 +92,7 @@ def judge(
         copies = 1 if decisions is None else min(decisions.replication, _COPIES)
         own = _judge_kafkas_own(state, copies, _WHY_STATE)
         broken += [f"{each}{where}" for each in own.broken]
-        advice += own.advice
+        advice += (*own.advice, *every_copy_needed(state))
     offsets = described.topics.get(CONSUMER_OFFSETS)
     if offsets is not None:
         own = _judge_kafkas_own(offsets, min(described.brokers, _COPIES), _WHY_OFFSETS)

@@ -195,6 +195,7 @@ def advice_not_followed(spec: TopicSpec, actual: ActualTopic, brokers: int) -> t
             f"topic {actual.name} has {actual.copies_named}; {spec.replication} are advised, and Kafka shows "
             f"{brokers} broker{'' if brokers == 1 else 's'}"
         )
+    sentences += every_copy_needed(actual, spec.min_insync_replicas)
     if spec.partitions.rule is Rule.AT_LEAST and spec.partitions.keeps(str(actual.partitions)):
         advised = int(spec.partitions.value)
         if actual.partitions < advised:
@@ -203,6 +204,21 @@ def advice_not_followed(spec: TopicSpec, actual: ActualTopic, brokers: int) -> t
                 f"topic {actual.name} has {actual.partitions} partitions; {advised} are advised, but none are added"
             )
     return tuple(sentences)
+
+
+def every_copy_needed(actual: ActualTopic, wanted: int = 2) -> tuple[str, ...]:
+    """A sentence if a topic with several copies acknowledges a write only when all of them have it.
+
+    Args:
+        actual: the topic.
+        wanted: how many have to acknowledge where there are enough, see :func:`least_in_sync`.
+    """
+    insync = actual.value_of(MIN_INSYNC_REPLICAS) or ""
+    if actual.replication <= 1 or not insync.isdigit() or int(insync) < actual.replication:
+        return ()
+    advised = least_in_sync(actual.replication, wanted)
+    has = f"topic {actual.name} has {MIN_INSYNC_REPLICAS} = {insync} of {actual.copies_named}"
+    return (f"{has}: no broker may be missing; {advised} is advised",)
 
 
 def promises_of(spec: TopicSpec, replication: int) -> tuple[SettingSpec, ...]:

@@ -106,6 +106,14 @@ def test_a_setting_that_kafka_does_not_show_is_not_taken_for_a_safe_one(name: st
     assert advice == (f"topic {name} could not be checked: Kafka does not show its {setting}",)
 
 
+def test_transactions_that_need_every_copy_are_mentioned() -> None:
+    """Without that topic no transaction commits, so a dead broker stops all decisions."""
+    assert judge("demo", SPECS, own_topic(TRANSACTION_STATE, 3, {"min.insync.replicas": "3"})) == (
+        (),
+        (f"topic {TRANSACTION_STATE} has min.insync.replicas = 3 of 3 copies: no broker may be missing; 2 is advised",),
+    )
+
+
 def test_one_copy_is_enough_where_decisions_have_one() -> None:
     """A cluster that was allowed fewer copies may have a Kafka that has fewer too."""
     one = own_topic(TRANSACTION_STATE, 1, {"min.insync.replicas": "1"}, 1)

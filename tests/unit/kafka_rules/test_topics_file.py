@@ -159,6 +159,22 @@ def test_advice_is_reported_and_breaks_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("copies", "insync", "advised"),
+    [(1, 1, None), (1, 2, None), (2, 1, None), (2, 2, 1), (3, 2, None), (3, 3, 2), (3, 4, 2), (5, 4, None), (5, 5, 2)],
+)
+def test_a_topic_that_needs_every_copy_keeps_its_promises_and_is_mentioned(
+    copies: int, insync: int, advised: int | None
+) -> None:
+    """It loses nothing, but the death of any one broker stops all writes to it, and with them all decisions."""
+    created = dataclasses.replace(as_created(SMALL_SPEC, 3), replication=copies)
+    actual = with_setting(created, MIN_INSYNC_REPLICAS, str(insync))
+    assert broken_promises(SMALL_SPEC, actual) == ()
+    about = [each for each in advice_not_followed(SMALL_SPEC, actual, 5) if MIN_INSYNC_REPLICAS in each]
+    start = f"topic demo.log has min.insync.replicas = {insync} of {copies} copies: no broker may be missing; "
+    assert about == ([] if advised is None else [f"{start}{advised} is advised"])
+
+
 def test_partitions_are_judged_by_their_own_rule() -> None:
     """Two partitions break an order that one keeps; fewer than advised are only mentioned."""
     (sentence,) = broken_promises(SMALL_SPEC, dataclasses.replace(as_created(SMALL_SPEC, 3), partitions=2))
