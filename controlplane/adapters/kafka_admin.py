@@ -62,7 +62,7 @@ def apply_topics(
     admin = KafkaAdmin(cluster, bootstrap_servers, security)
     inspector = KafkaTopicInspector(admin)
     described = _describe(inspector, cluster, specs)
-    _refuse_broken(cluster, judge(cluster, specs, described))
+    _refuse_broken(cluster, judge(cluster, specs, described, bootstrap_servers=bootstrap_servers))
     absent = _absent(cluster, specs, described)
     _refuse_hidden(admin, absent)
     missing = [spec for spec in specs if topic_name(cluster, spec.name) in absent]
@@ -77,7 +77,7 @@ def apply_topics(
         time.sleep(CHANGE_VISIBLE_POLL_S)
         described = _describe(inspector, cluster, specs)
     # Checked again, because another process may have created some of them meanwhile with other settings.
-    judgement = judge(cluster, specs, described)
+    judgement = judge(cluster, specs, described, bootstrap_servers=bootstrap_servers)
     _refuse_broken(cluster, judgement)
     verified = (name for spec in specs if (name := topic_name(cluster, spec.name)) not in created)
     return TopicsReport(tuple(created), tuple(verified), (*notes, *judgement.advice))
@@ -114,7 +114,7 @@ def verify_topics(
             f"create them with 'controlplane topics apply'"
         )
         raise PrerequisiteError(message)
-    judgement = judge(cluster, specs, described, platform)
+    judgement = judge(cluster, specs, described, platform, bootstrap_servers)
     _refuse_broken(cluster, judgement)
     return TopicsReport((), tuple(topic_name(cluster, spec.name) for spec in specs), judgement.advice)
 

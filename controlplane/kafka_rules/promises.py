@@ -14,6 +14,7 @@ from controlplane.core.session.silence import least_limit_ms
 from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, RECOMMENDED_MS
 from controlplane.kafka_rules.platforms import Platform
 from controlplane.kafka_rules.topics_file import (
+    PARTITIONS,
     ActualTopic,
     Rule,
     SettingSpec,
@@ -65,7 +66,11 @@ class Judgement(NamedTuple):
 
 
 def judge(
-    cluster: str, specs: Sequence[TopicSpec], described: DescribedKafka, platform: Platform | None = None
+    cluster: str,
+    specs: Sequence[TopicSpec],
+    described: DescribedKafka,
+    platform: Platform | None = None,
+    bootstrap_servers: str = "HOST:PORT",
 ) -> Judgement:
     """Compare what Kafka shows with the topics file, and its own topics and brokers with what the log relies on.
 
@@ -74,28 +79,29 @@ def judge(
         specs: the topics that it should have; missing ones are left out.
         described: what Kafka shows of them and of :data:`INTERNAL_TOPICS`.
         platform: who runs this Kafka, if that is known.
+        bootstrap_servers: where it is, for the commands in the sentences.
     """
     broken: list[str] = []
     advice: list[str] = []
-    where = "" if platform is None else f" {platform.where}"
+    remedies = _Remedies(platform, bootstrap_servers)
     for spec in specs:
         actual = described.topics.get(topic_name(cluster, spec.name))
         if actual is None:
             continue
         for setting, sentence in broken_settings(spec, actual):
-            broken.append(sentence if platform is None else f"{sentence} {platform.remedy(setting)}")
+            broken.append(_joined(sentence, remedies.of_ours(actual, setting)))
         settable = spec if platform is None else spec.with_advice_on(platform.lets_set)
         advice += advice_not_followed(settable, actual, described.brokers)
     decisions = described.topics.get(topic_name(cluster, DECISIONS))
     state = described.topics.get(TRANSACTION_STATE)
     if state is not None:
         copies = 1 if decisions is None else min(decisions.replication, _COPIES)
-        own = _judge_kafkas_own(state, copies, _WHY_STATE)
-        broken += [f"{each}{where}" for each in own.broken]
+        own = _judge_kafkas_own(state, copies, _WHY_STATE, remedies, "" if platform is None else platform.where)
+        broken += own.broken
         advice += (*own.advice, *every_copy_needed(state))
     offsets = described.topics.get(CONSUMER_OFFSETS)
     if offsets is not None:
-        own = _judge_kafkas_own(offsets, min(described.brokers, _COPIES), _WHY_OFFSETS)
+        own = _judge_kafkas_own(offsets, min(described.brokers, _COPIES), _WHY_OFFSETS, remedies)
         advice += (*own.broken, *own.advice)
     advice += [f"topic {name} could not be checked: {why}" for name, why in sorted(described.hidden.items())]
     advice += broker_advice(described, platform)
@@ -147,18 +153,62 @@ def _promises_of_kafkas_own(copies: int, why: str) -> tuple[SettingSpec, ...]:
     )
 
 
-def _judge_kafkas_own(actual: ActualTopic, copies: int, why: str) -> Judgement:
+def _judge_kafkas_own(actual: ActualTopic, copies: int, why: str, remedies: "_Remedies", where: str = "") -> Judgement:
     """What an internal topic lacks to be as safe as a topic with so many copies, and what of it Kafka does not show.
 
     A setting that is not shown breaks nothing: Kafka made the topic and gives each of its settings a value.
+
+    Args:
+        actual: the topic.
+        copies: the number of copies that it has to have.
+        why: what each of its promises is for.
+        remedies: what to do about a broken one.
+        where: what to know before.
     """
     broken, unknown = [], []
     if actual.replication < copies:
-        broken.append(f"topic {actual.name} has {actual.copies_named}; it has to have {copies}. {why}")
+        has = f"topic {actual.name} has {actual.copies_named}; it has to have {copies}. {why}"
+        broken.append(_joined(has, where))
     for setting in _promises_of_kafkas_own(actual.replication, why):
         value = actual.value_of(setting.name)
         if value is None:
             unknown.append(f"topic {actual.name} could not be checked: Kafka does not show its {setting.name}")
         elif not setting.keeps(value):
-            broken.append(sentence_on(actual, setting))
+            broken.append(_joined(sentence_on(actual, setting), where, remedies.of_kafkas_own(actual, setting)))
     return Judgement(tuple(broken), tuple(unknown))
+
+
+@dataclass(frozen=True, slots=True)
+class _Remedies:
+    """What to do about a setting of a topic that breaks a promise, as sentences; empty where nothing can be said.
+
+    Attributes:
+        platform: who runs this Kafka, if that is known.
+        bootstrap_servers: where it is.
+    """
+
+    platform: Platform | None
+    bootstrap_servers: str
+
+    def of_ours(self, actual: ActualTopic, setting: SettingSpec) -> str:
+        """For a topic of the topics file. The number of partitions cannot be set."""
+        if setting.name == PARTITIONS:
+            return ""
+        command = self._command(actual, setting)
+        return command if self.platform is None else self.platform.remedy(setting.name, command)
+
+    def of_kafkas_own(self, actual: ActualTopic, setting: SettingSpec) -> str:
+        """For a topic of :data:`INTERNAL_TOPICS`, which cannot be created anew."""
+        is_settable = self.platform is None or self.platform.lets_set(setting.name)
+        return self._command(actual, setting) if is_settable else ""
+
+    def _command(self, actual: ActualTopic, setting: SettingSpec) -> str:
+        # The last word of its line, and without a full stop: it is copied from there.
+        return (
+            f"Set it: kafka-configs.sh --bootstrap-server {self.bootstrap_servers} --alter --entity-type topics "
+            f"--entity-name {actual.name} --add-config {setting.name}={setting.value}"
+        )
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))

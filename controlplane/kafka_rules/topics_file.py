@@ -171,13 +171,13 @@ def least_in_sync(copies: int, wanted: int = 2) -> int:
     return max(1, min(wanted, copies - 1))
 
 
-def broken_settings(spec: TopicSpec, actual: ActualTopic) -> tuple[tuple[str, str], ...]:
-    """One sentence for each promise that the topic breaks, with the name of its setting.
+def broken_settings(spec: TopicSpec, actual: ActualTopic) -> tuple[tuple[SettingSpec, str], ...]:
+    """One sentence for each promise that the topic breaks, with the setting.
 
     The sentence says topic, setting, value, the required value, and why.
     """
     return tuple(
-        (setting.name, sentence_on(actual, setting))
+        (setting, sentence_on(actual, setting))
         for setting in promises_of(spec, actual.replication)
         if not setting.keeps(actual.value_of(setting.name))
     )

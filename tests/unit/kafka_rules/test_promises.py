@@ -18,6 +18,10 @@ from controlplane.kafka_rules.promises import (
 )
 from controlplane.kafka_rules.topics_file import ActualTopic
 
+_AT_CREATION = (
+    "{} lets it be set only when a topic is created: delete the topic, with all that it holds, and run 'controlplane "
+    "topics apply'."
+)
 SPECS = topic_specs()
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 RECOMMENDED = {name: str(value_ms) for name, value_ms in RECOMMENDED_MS.items()}
@@ -167,8 +171,99 @@ def test_a_platform_that_fixes_a_broken_promise_is_named() -> None:
     )
     shown = judge("demo", SPECS, described(3, {**USUAL, "broker.session.timeout.ms": "12000"}), PLATFORMS["msk"]).advice
     assert any("= 12000; at most 3000 is advised, but Amazon MSK allows no less than 9000" in each for each in shown)
-    (broken,) = judge("demo", SPECS, kafka, PLATFORMS["msk"]).broken
-    assert broken.endswith("It can be set on the topic, with kafka-configs.")
+
+
+def with_setting(topic: str, name: str, value: str) -> DescribedKafka:
+    """A Kafka one of whose topics has another value of a setting."""
+    whole = described()
+    actual = whole.topics[topic]
+    changed = dataclasses.replace(actual, settings={**actual.settings, name: value})
+    return dataclasses.replace(whole, topics={**whole.topics, topic: changed})
+
+
+def alter(servers: str, topic: str, change: str) -> str:
+    """The command that sets a setting of a topic."""
+    return (
+        f"Set it: kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
+        f"--add-config {change}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "name", "value", "right"),
+    [
+        ("demo.heartbeats", "message.timestamp.type", "CreateTime", "LogAppendTime"),
+        ("demo.heartbeats", "retention.ms", "1", "21600000"),
+        ("demo.decisions", "min.insync.replicas", "1", "2"),
+        ("demo.decisions", "retention.ms", "1000", "-1"),
+    ],
+)
+def test_a_setting_that_can_be_set_comes_with_the_command(topic: str, name: str, value: str, right: str) -> None:
+    """It sets what a new topic would have, and can be copied from the end of its line."""
+    kafka = with_setting(topic, name, value)
+    for platform in (None, PLATFORMS["apache"], PLATFORMS["strimzi"], PLATFORMS["msk"]):
+        (broken,) = judge("demo", SPECS, kafka, platform, "k1:9092,k2:9092").broken
+        assert broken.startswith(f"topic {topic} has {name} = {value}; it has to be ")
+        assert broken.endswith(f". {alter('k1:9092,k2:9092', topic, f'{name}={right}')}")
+    (unaddressed,) = judge("demo", SPECS, kafka).broken
+    assert unaddressed.endswith(alter("HOST:PORT", topic, f"{name}={right}"))
+
+
+@pytest.mark.parametrize("platform", [None, "apache", "msk-serverless"])
+def test_the_number_of_partitions_has_no_remedy(platform: str | None) -> None:
+    """Kafka takes no partition away, so neither a command nor a platform helps."""
+    whole = described()
+    two = dataclasses.replace(whole.topics["demo.decisions"], partitions=2)
+    kafka = dataclasses.replace(whole, topics={**whole.topics, two.name: two})
+    (broken,) = judge("demo", SPECS, kafka, None if platform is None else PLATFORMS[platform]).broken
+    assert broken.startswith("topic demo.decisions has partitions = 2; it has to be 1. ")
+    assert broken.endswith("the parts of a decision follow each other.")
+
+
+@pytest.mark.parametrize(
+    ("platform", "name", "value", "remedy"),
+    [
+        ("msk-serverless", "cleanup.policy", "compact", _AT_CREATION),
+        ("msk-express", "min.insync.replicas", "1", "{0} fixes it at 2: this does not look like {0}."),
+        (
+            "msk-express",
+            "unclean.leader.election.enable",
+            "true",
+            "{0} fixes it at false: this does not look like {0}.",
+        ),
+    ],
+)
+def test_a_setting_that_no_command_changes_comes_without_one(platform: str, name: str, value: str, remedy: str) -> None:
+    """What is set at creation only, or fixed at a safe value, is not what cannot be kept there."""
+    (broken,) = judge("demo", SPECS, with_setting("demo.decisions", name, value), PLATFORMS[platform]).broken
+    assert broken.endswith(f". {remedy.format(PLATFORMS[platform].title)}")
+
+
+@pytest.mark.parametrize(
+    ("platform", "where"),
+    [("apache", "of the brokers"), ("strimzi", "in the Kafka resource"), ("msk", "in an MSK configuration")],
+)
+def test_an_existing_topic_of_kafkas_own_is_not_changed_by_settings_of_brokers(platform: str, where: str) -> None:
+    """Kafka gives it settings of its own when it creates it; a broker's default does not reach them any more."""
     unclean = own_topic(TRANSACTION_STATE, 3, {"unclean.leader.election.enable": "true"})
-    (broken,) = judge("demo", SPECS, unclean, PLATFORMS["msk"]).broken
-    assert broken.endswith("Set it in a custom MSK configuration: MSK's default allows unclean elections.")
+    known = f"those {where}, such as transaction.state.log.min.isr, count only when Kafka creates it."
+    command = alter("k:1", TRANSACTION_STATE, "unclean.leader.election.enable=false")
+    (broken,) = judge("demo", SPECS, unclean, PLATFORMS[platform], "k:1").broken
+    assert broken.endswith(f"can be aborted. An existing topic keeps its own settings: {known} {command}")
+    (broken,) = judge("demo", SPECS, unclean, None, "k:1").broken
+    assert broken.endswith(f"can be aborted. {command}")
+    few = own_topic(TRANSACTION_STATE, 2, {"min.insync.replicas": "1"})
+    (broken,) = judge("demo", SPECS, few, PLATFORMS[platform]).broken
+    assert broken.endswith(known)
+
+
+@pytest.mark.parametrize("platform", ["msk-express", "msk-serverless"])
+def test_a_topic_of_kafkas_own_that_cannot_be_set_comes_without_a_command(platform: str) -> None:
+    """Express and Serverless let no setting be set that makes these topics safe."""
+    unclean = {"unclean.leader.election.enable": "true"}
+    (broken,) = judge("demo", SPECS, own_topic(TRANSACTION_STATE, 3, unclean), PLATFORMS[platform]).broken
+    assert broken.endswith("The platform's operator sets it: ask for it, or use another platform.")
+    offsets = judge("demo", SPECS, own_topic(CONSUMER_OFFSETS, 3, unclean), PLATFORMS[platform]).advice
+    assert [each for each in offsets if "kafka-configs" in each] == []
+    (advice,) = judge("demo", SPECS, own_topic(CONSUMER_OFFSETS, 3, unclean), PLATFORMS["msk"], "k:1").advice
+    assert advice.endswith(f"of others do. {alter('k:1', CONSUMER_OFFSETS, 'unclean.leader.election.enable=false')}")

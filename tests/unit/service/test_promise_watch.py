@@ -33,6 +33,7 @@ def test_a_promise_that_is_broken_later_ends_leader_and_contenders(world: Memory
         with pytest.raises(ConfigurationError, match=r"changed:\ntopic test\.decisions has unclean") as ended:
             world.becomes_true(lambda: False, _UNTIL_MS)
         assert "it has to be false" in str(ended.value)
+        assert "--entity-name test.decisions --add-config unclean.leader.election.enable=false" in str(ended.value)
         for controller in controllers:
             controller.end()
         assert [type(each.failure) for each in controllers] == [ConfigurationError, ConfigurationError]

@@ -13,4 +13,10 @@ BUGS: Final = (
         "return True",
         tests=_TESTS,
     ),
+    Bug(
+        "a setting that can be set at creation only comes with a command that Kafka refuses",
+        "if setting in self.at_creation:",
+        "if False:",
+        tests=_TESTS,
+    ),
 )
