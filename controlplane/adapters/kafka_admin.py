@@ -100,21 +100,23 @@ def verify_topics(
         platform: who runs this Kafka, if that is known: it says what cannot be changed there.
 
     Raises:
-        PrerequisiteError: a topic is missing.
-        ConfigurationError: a topic breaks a promise; the message names topic, setting, value and promise.
+        PrerequisiteError: a topic is missing; the message goes on with the broken promises of the others, and with the
+            advice.
+        ConfigurationError: a topic breaks a promise; the message names topic, setting, value, promise and remedy of
+            each, and goes on with the advice.
         LogUnavailableError: Kafka did not answer in time.
     """
     admin = KafkaAdmin(cluster, bootstrap_servers, security)
     described = _describe(KafkaTopicInspector(admin), cluster, specs)
     missing = _absent(cluster, specs, described)
+    _refuse_hidden(admin, missing)
+    judgement = judge(cluster, specs, described, platform, bootstrap_servers)
     if missing:
-        _refuse_hidden(admin, missing)
-        message = (
+        head = (
             f"cluster {cluster} has no topic {', '.join(missing)} on {bootstrap_servers}: "
             f"create them with 'controlplane topics apply'"
         )
-        raise PrerequisiteError(message)
-    judgement = judge(cluster, specs, described, platform, bootstrap_servers)
+        raise PrerequisiteError("\n".join([head, *_lines(cluster, judgement)]))
     _refuse_broken(cluster, judgement)
     return TopicsReport((), tuple(topic_name(cluster, spec.name) for spec in specs), judgement.advice)
 
@@ -162,5 +164,10 @@ def _refuse_hidden(admin: KafkaAdmin, missing: Sequence[str]) -> None:
 
 def _refuse_broken(cluster: str, judgement: Judgement) -> None:
     if judgement.broken:
-        head = f"the topics of cluster {cluster} break promises that controllers rely on:"
-        raise ConfigurationError("\n".join([head, *judgement.broken]))
+        raise ConfigurationError("\n".join(_lines(cluster, judgement)))
+
+
+def _lines(cluster: str, judgement: Judgement) -> list[str]:
+    """What is not as it has to be, then the advice; an operator who mends the first sees the second as well."""
+    head = f"the topics of cluster {cluster} break promises that controllers rely on:"
+    return [*([head] if judgement.broken else []), *judgement.broken, *(f"advice: {each}" for each in judgement.advice)]

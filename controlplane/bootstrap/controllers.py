@@ -65,7 +65,8 @@ def run_controller(config: ControllerConfig, policy: ClusterPolicy, slot_policie
         stop: set it to make the controller hand over the lease and return.
 
     Raises:
-        ConfigurationError: a topic is missing or its settings break a promise, or the slot policy refuses its options.
+        PrerequisiteError: a topic is missing.
+        ConfigurationError: settings of a topic break a promise, or the slot policy refuses its options.
         StopError: continuing would do harm; the message says what to check.
     """
     process = secrets.token_hex(4)

@@ -13,4 +13,10 @@ BUGS: Final = (
         "wanted = 1",
         tests=_TESTS,
     ),
+    Bug(
+        "a missing topic hides the broken promises of the others",
+        '"\\n".join([head, *_lines(cluster, judgement)])',
+        "head",
+        tests=("unit/adapters/test_kafka_admin.py",),
+    ),
 )
