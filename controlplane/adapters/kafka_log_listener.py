@@ -10,11 +10,14 @@ from confluent_kafka import KafkaError
 
 from controlplane.adapters.kafka_errors import Access, in_words, is_refused_login, request_error
 from controlplane.adapters.kafka_metrics import CLIENT_ERRORS
+from controlplane.adapters.kafka_new_leaders import NewLeaders
 from controlplane.errors import ControlPlaneError
 
 _PYTHON_ERROR_LEVEL = 40
 _PYTHON_WARNING_LEVEL = 30
 
+_UNREACHABLE = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}  # noqa: SLF001 - its own codes
+"""What librdkafka reports of a broker whose connection it has lost, or which refuses a new one."""
 _REPEAT_INTERVAL_S = 5.0
 _MAX_KINDS = 100
 _VARYING_PARTS = re.compile(r"\(after .*|\d+")
@@ -58,6 +61,7 @@ class LogListener:
         last_error: the latest error in words, empty if there was none. That all brokers are down is only the
             consequence of an earlier error, and does not replace it.
         login_refused: whether Kafka refused the client's login and no other error has come since.
+        new_leaders: told of lost connections.
     """
 
     def __init__(self, role: str, cluster: str, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -70,6 +74,7 @@ class LogListener:
         """
         self.last_error = ""
         self.login_refused = False
+        self.new_leaders = NewLeaders(now_s)
         self._role = role
         self._logger = structlog.get_logger().bind(cluster=cluster, kafka_client=role)
         self._repetitions = _RepetitionLimit(now_s)
@@ -88,6 +93,8 @@ class LogListener:
 
     def on_error(self, error: KafkaError) -> None:
         """Take an error that belongs to no call, such as a lost connection or a refused login."""
+        if error.code() in _UNREACHABLE:
+            self.new_leaders.connection_lost()
         # After a refused login, or a host name that is not found, librdkafka also reports that all brokers are down;
         # that would hide the cause.
         if not self.last_error or error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's own

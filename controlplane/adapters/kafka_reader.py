@@ -137,6 +137,7 @@ class KafkaLogReader:
         consumer = self._consumer.current
         first = consumer.poll(timeout_ms / 1_000)
         self._queries.serve()
+        self._consumer.listener.new_leaders.ask(consumer, (name for name in self._names if name is not None))
         self._count_waiting(timeout_ms / 1_000)
         messages = [] if first is None else [first]
         if messages and max_records > 1:

@@ -59,6 +59,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         self._now_s = now_s
         # Counted here, because librdkafka's own counts include its log lines and errors.
         self._unreported = 0
+        self._topics: set[str] = set()
         self._callbacks = CallbackGuard()
         self._retired: list[Producer] = []
         self._retired_for: KafkaError | None = None
@@ -86,6 +87,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
             KafkaException: the producer refuses the record.
         """
         name, partition = place
+        self._topics.add(name)
         reported = self._counted(name, report)
         producer = self._current
         try:
@@ -117,6 +119,8 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         self._callbacks.refuse_in_callback()
         self._serve_retired()
         self._serve(self._current, timeout_s)
+        if self.unreported:
+            self.listener.new_leaders.ask(self._current, tuple(self._topics))
         self._check_unacknowledged()
 
     def drain(self, timeout_s: float) -> int:
@@ -193,6 +197,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         # Not with the producer's own flush, which runs further callbacks while a fatal error's exception is pending.
         while self.unreported and (remaining_s := deadline_s - self._now_s()) > 0:
             self._serve(self._current, min(remaining_s, _SERVE_STEP_S))
+            self.listener.new_leaders.ask(self._current, tuple(self._topics))
             self._serve_retired()
 
     def _serve(self, producer: Producer, timeout_s: float) -> None:

@@ -32,6 +32,7 @@ from controlplane.adapters.kafka_errors import (
     refusal_error,
 )
 from controlplane.adapters.kafka_log_listener import LogListener
+from controlplane.adapters.kafka_new_leaders import ASKED_EVERY_S, NewLeaders
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import FencedError, InvariantViolationError, LogUnavailableError
@@ -113,6 +114,8 @@ class KafkaTransactionalWriter:
         self._open_timeout_s = open_timeout_ms / 1_000
         self._state = _State.CLOSED
         self._producer: Producer | None = None
+        self._new_leaders = NewLeaders()
+        self._topics: tuple[str, ...] = ()
         self._reports = _Reports()
         self._written_to = ""
         self._logger = structlog.get_logger().bind(cluster=cluster.name)
@@ -130,6 +133,7 @@ class KafkaTransactionalWriter:
         """
         self.close()
         listener = LogListener(_ROLE, self._cluster.name)
+        self._new_leaders = listener.new_leaders
         self._reports = _Reports()
         producer = self._new_producer(listener)
         deadline = time.monotonic() + self._open_timeout_s
@@ -210,6 +214,7 @@ class KafkaTransactionalWriter:
         deadline = time.monotonic() + self._transaction_timeout_ms / 1_000
         while True:
             waiting = producer.flush(max(min(deadline - time.monotonic(), _FLUSH_S), 0))
+            self._new_leaders.ask(producer, self._topics)
             is_done = waiting == 0 and self._reports.refused is None
             cause = None if is_done else _cause_of_abort(producer)
             if waiting == 0 or cause is not None or time.monotonic() >= deadline:
@@ -222,11 +227,13 @@ class KafkaTransactionalWriter:
             KafkaException: no transaction can be begun.
         """
         self._reports.begin()
-        topics = dict.fromkeys(self._cluster.topic(record.topic) for record in records)
-        self._written_to = f"topic {' or '.join(topics)}"
+        self._topics = tuple(dict.fromkeys(self._cluster.topic(record.topic) for record in records))
+        self._written_to = f"topic {' or '.join(self._topics)}"
         # After this time the broker would have aborted the transaction anyway.
         deadline = time.monotonic() + self._transaction_timeout_ms / 1_000
         producer.begin_transaction()
+        # This client may have been idle while a broker died, and finds out only now that it cannot be reached.
+        self._new_leaders.ask_now(producer, self._topics)
         for record in records:
             refused = self._produce(producer, record, deadline)
             if refused is not None:
@@ -239,6 +246,8 @@ class KafkaTransactionalWriter:
         Raises:
             InvariantViolationError: the outcome of no commit is unknown.
         """
+        if self._producer is not None:
+            self._new_leaders.ask(self._producer, self._topics)
         if self._state is _State.ABORT_UNKNOWN:
             return self._abort(self._producer_in(_State.ABORT_UNKNOWN), None, timeout_ms / 1_000)
         return self._end(self._producer_in(_State.COMMIT_UNKNOWN), timeout_ms / 1_000)
@@ -276,7 +285,7 @@ class KafkaTransactionalWriter:
     def _end(self, producer: Producer, timeout_s: float) -> CommitOutcome:
         """Commit, and return the outcome."""
         try:
-            producer.commit_transaction(timeout_s)
+            self._commit(producer, timeout_s)
         except KafkaException as exception:
             error = error_of(exception)
             if is_fencing(error):
@@ -291,6 +300,26 @@ class KafkaTransactionalWriter:
             return self._finished(error)
         self._state = _State.READY
         return CommitOutcome.COMMITTED
+
+    def _commit(self, producer: Producer, timeout_s: float) -> None:
+        """Commit, and ask for new leaders as long as there is no answer. The client goes on where the last call ended.
+
+        Raises:
+            KafkaException: see :meth:`confluent_kafka.Producer.commit_transaction`.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                producer.commit_transaction(max(min(deadline - time.monotonic(), ASKED_EVERY_S), 0))
+            except KafkaException as exception:
+                error = error_of(exception)
+                is_over = time.monotonic() >= deadline
+                if is_over or not error.retriable() or is_fencing(error) or error.txn_requires_abort():
+                    raise
+                self._new_leaders.connection_lost()
+                self._new_leaders.ask(producer, self._topics)
+            else:
+                return
 
     def _abort(self, producer: Producer, cause: KafkaError | None, timeout_s: float | None = None) -> CommitOutcome:
         """Abort, and return the outcome.

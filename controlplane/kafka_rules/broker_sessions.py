@@ -10,10 +10,21 @@ from typing import Final
 BROKER_SESSION: Final = "broker.session.timeout.ms"
 BROKER_HEARTBEAT: Final = "broker.heartbeat.interval.ms"
 REPLICA_LAG: Final = "replica.lag.time.max.ms"
+FETCH_BACKOFF: Final = "replica.fetch.backoff.ms"
+FETCH_WAIT: Final = "replica.fetch.wait.max.ms"
 USUAL_SESSION_MS: Final = 9_000
 """Kafka's default of the session."""
-RECOMMENDED_MS: Final[Mapping[str, int]] = {BROKER_SESSION: 3_000, BROKER_HEARTBEAT: 500, REPLICA_LAG: 3_000}
-"""The greatest values that are recommended where there are several brokers."""
+RECOMMENDED_MS: Final[Mapping[str, int]] = {
+    BROKER_SESSION: 3_000,
+    BROKER_HEARTBEAT: 500,
+    REPLICA_LAG: 3_000,
+    FETCH_BACKOFF: 100,
+    FETCH_WAIT: 100,
+}
+"""The greatest values that are recommended where there are several brokers.
+
+The last two let the followers of a new leader fetch from it soon: until they do, it acknowledges nothing.
+"""
 
 _WITH_ONE_BROKER_MS: Final = 5_000
 _LEAST_WITH_SEVERAL_MS: Final = 10_000

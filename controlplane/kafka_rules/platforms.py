@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, REPLICA_LAG, USUAL_SESSION_MS
+from controlplane.kafka_rules.broker_sessions import (
+    BROKER_SESSION,
+    FETCH_BACKOFF,
+    FETCH_WAIT,
+    REPLICA_LAG,
+    USUAL_SESSION_MS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,9 @@ _KEEPS_ITS_OWN: Final = (
 )
 _NOT_OURS: Final = "The platform's operator sets it: ask for it, or use another platform."
 
+_FIXED_BY_MSK_MS: Final = {BROKER_SESSION: USUAL_SESSION_MS, FETCH_BACKOFF: 1_000, FETCH_WAIT: 500}
+"""Kafka's defaults of settings that are not among those of a custom configuration."""
+
 PLATFORMS: Final[Mapping[str, Platform]] = {
     platform.name: platform
     for platform in (
@@ -84,7 +93,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = {
         Platform(
             "msk",
             "Amazon MSK",
-            fixed_broker_ms={BROKER_SESSION: USUAL_SESSION_MS, REPLICA_LAG: 10_000},
+            fixed_broker_ms={**_FIXED_BY_MSK_MS, REPLICA_LAG: 10_000},
             where=_KEEPS_ITS_OWN.format("in an MSK configuration"),
         ),
         Platform(
@@ -92,7 +101,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = {
             "Amazon MSK with Express brokers",
             topic_settings=_EXPRESS_SETTINGS,
             fixed_topic={"min.insync.replicas": "2", "unclean.leader.election.enable": "false"},
-            fixed_broker_ms={BROKER_SESSION: USUAL_SESSION_MS, REPLICA_LAG: 30_000},
+            fixed_broker_ms={**_FIXED_BY_MSK_MS, REPLICA_LAG: 30_000},
             where=_NOT_OURS,
         ),
         Platform(
@@ -100,7 +109,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = {
             "Amazon MSK Serverless",
             topic_settings=_SERVERLESS_SETTINGS,
             at_creation=frozenset({"cleanup.policy"}),
-            fixed_broker_ms={BROKER_SESSION: USUAL_SESSION_MS, REPLICA_LAG: 30_000},
+            fixed_broker_ms={**_FIXED_BY_MSK_MS, REPLICA_LAG: 30_000},
             where=_NOT_OURS,
         ),
     )

@@ -29,6 +29,7 @@ class FakeBroker:
     Attributes:
         assigned: what was assigned, as (seconds since the start, positions), in order.
         probe: every probe from now on; it was answered at once.
+        asked: the topics that were asked about.
     """
 
     def __init__(self) -> None:
@@ -36,6 +37,7 @@ class FakeBroker:
         self.messages: list[Message] = []
         self.assigned: list[tuple[float, list[KafkaPosition]]] = []
         self.probe = over()
+        self.asked: list[str] = []
 
     def __call__(self, _settings: dict[str, object]) -> "FakeBroker":
         """Make a consumer."""
@@ -65,6 +67,7 @@ class FakeBroker:
 
     def list_topics(self, name: str, timeout: float) -> None:
         """No answer."""
+        self.asked.append(name)
         raise KafkaException(UNANSWERED)
 
     def close(self) -> None:
@@ -112,6 +115,17 @@ def test_a_new_consumer_reads_on_behind_what_was_read(broker: FakeBroker) -> Non
     poll_for(reader, broker, 6.0)
     assert broker.offsets() == [[7, 3], [10, 3]]
     assert 5.0 <= broker.assigned[1][0] <= 5.5, "the next record or the end of the first partition did not come"
+
+
+def test_a_reader_asks_for_new_leaders_when_a_connection_is_lost(broker: FakeBroker) -> None:
+    """It may have been that of a partition's leader, which tells nothing any more."""
+    reader = KafkaLogReader(ClusterConfig("test"), KafkaConfig(NOWHERE))
+    reader.assign({FIRST: 7})
+    poll_for(reader, broker, 1.0)
+    assert broker.asked == []
+    reader._consumer.listener.on_error(UNANSWERED)  # noqa: SLF001 - librdkafka calls it
+    poll_for(reader, broker, 1.0)
+    assert broker.asked[0] == NAME
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import threading
 import weakref
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -276,3 +277,29 @@ def test_a_report_that_fails_counts_as_run() -> None:
     with pytest.raises(ValueError, match="mistake"):
         writer.owner.serve(0)
     assert writer.owner.unreported == 0
+
+
+class AskingProducer(FakeProducer):
+    """A producer that keeps what it was asked about."""
+
+    def __init__(self) -> None:
+        """Its records wait."""
+        super().__init__(None, kept=1_000)
+        self.asked: list[str] = []
+
+    def list_topics(self, name: str, timeout: float) -> SimpleNamespace:
+        """No answer yet."""
+        self.asked.append(name)
+        return super().list_topics(name, timeout)
+
+
+def test_a_producer_whose_records_wait_asks_for_new_leaders_when_a_connection_is_lost() -> None:
+    """One without records has nothing to send there."""
+    producer = AskingProducer()
+    writer = Writer(ProducerFactory(producer))
+    writer.owner.listener.on_error(UNANSWERED)
+    writer.owner.serve(0)
+    assert producer.asked == []
+    writer.produce()
+    writer.owner.serve(0)
+    assert producer.asked == [PLACE[0]]

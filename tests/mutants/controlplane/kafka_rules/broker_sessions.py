@@ -15,8 +15,8 @@ BUGS: Final = (
     ),
     Bug(
         "a longer broker session is recommended than the bounds assume",
-        "{BROKER_SESSION: 3_000,",
-        "{BROKER_SESSION: 8_000,",
+        "    BROKER_SESSION: 3_000,",
+        "    BROKER_SESSION: 8_000,",
         tests=_PAGE,
     ),
     Bug(
