@@ -183,7 +183,7 @@ class Controller:
             components.input_reader.poll(_POLL_MS)
         components.input_reader.follow_partitions(components.follower.state)
         components.input_reader.catch_up_with(components.follower.state)
-        components.input_reader.drop_oldest_refusals()
+        components.input_reader.refusals.drop_oldest()
         self._show(components.follower.state, leading=False)
         if self._keeper is not None:
             # Checked before this controller can fence a leader: one that cannot decide must end instead of standing by.
@@ -196,7 +196,7 @@ class Controller:
         now_ms = self._components.clock.monotonic_ms()
         self._ticker.cover(self._components.input_reader.known_partitions)
         input_reader = self._components.input_reader
-        deaf = self._deafness.look(input_reader.read_to(), self._answered_ends())
+        deaf = self._deafness.look(input_reader.offsets_read(), self._answered_ends())
         if self._keeper is not None:
             self._keeper.notes.ask_for_contenders(needed=bool(deaf))
         since_acknowledged_ms = self._ticker.since_acknowledged_ms()

@@ -13,39 +13,30 @@ from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.decide import DecideResult, follow_up, is_written
 from controlplane.core.deciding.observations import Observations, observe, skip_to_recorded, with_rest
-from controlplane.core.log.inputs import DECIDED_TOPICS, INPUT_TOPICS
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.values.inputs import InputRecord, Refusal
-from controlplane.core.values.positions import place_of, position_key
+from controlplane.core.values.positions import place_of
 from controlplane.errors import InvalidInputError, InvariantViolationError
 from controlplane.ports import Clock, LogReader, RawRecord
+from controlplane.service.look_back import LOOK_BACK_RECORDS, first_positions, partitions_of
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.waiting_refusals import WaitingRefusals
 from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, ReadDeadline
 
 _log = structlog.get_logger(__name__)
 
 _MAX_RECORDS: Final = 2_000
-_LOOK_BACK_LIMITS: Final = 3
-"""A cold start reads back this many silence limits: enough to measure every present silence, and less than a window.
-The *term opened* event records the offsets, so that the audit begins at the same ones (decision 0011).
-"""
-_LOOK_BACK_RECORDS: Final = 100_000
-"""Most records of one partition that are read back. Not a duration, because brokers' clocks may differ or be set."""
-_SAME_CLOCK_MS: Final = 1_000
-"""Partitions whose times differ by no more are asked together, for the earliest of these times."""
-_REFUSALS_KEPT: Final = 10_000
-"""By a standby, which may follow for days beside a foreign writer. A leader keeps all until it has written them."""
-_DROPS_LOGGED_EVERY_MS: Final = 10_000
-_REFUSED_BYTES_KEPT: Final = 64_000_000
-"""Limit of all refusals together. A standby keeps them until a leader has written their dead letters, and a foreign
-writer can put garbage into each. Beyond this limit the older ones are kept without their bytes."""
 _MOST_PENDING: Final = 20_000
 """Limit of inputs that no decision has taken up, such as the joins that nodes repeat while no controller leads."""
 
 
 class InputReader:
-    """The observations of one controller, kept up to date whether it leads or not; changed only by these methods."""
+    """The observations of one controller, kept up to date whether it leads or not; changed only by these methods.
+
+    Attributes:
+        refusals: refused inputs whose dead letters may not be written yet.
+    """
 
     def __init__(
         self,
@@ -76,9 +67,7 @@ class InputReader:
         self._catching_up_to: Mapping[TopicPartition, int] = {}
         self._observations = Observations()
         self._observed_from: Mapping[TopicPartition, int] = {}
-        self._refusals: list[Refusal] = []
-        self._dropped_refusals = 0
-        self._drops_logged_at_ms: int | None = None
+        self.refusals = WaitingRefusals(clock)
         self._caught_up_with: tuple[Seq, Observations] | None = None
         self._heard_at_ms = clock.monotonic_ms()
 
@@ -112,7 +101,7 @@ class InputReader:
         """
         reader = self._open_reader()
         try:
-            positions = self._first_positions(reader, state, times_ms)
+            positions = first_positions(reader, state, times_ms)
             reader.assign(positions)
         except BaseException:
             reader.close()
@@ -122,29 +111,6 @@ class InputReader:
         self._observations = Observations(positions=positions)
         self._ended_at = {}
         self._observed_from = dict(positions)
-
-    def _first_positions(
-        self, reader: LogReader, state: State, times_ms: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int]:
-        firsts = _first_heartbeats(reader, _LOOK_BACK_LIMITS * state.cluster.silence_limit_ms, times_ms)
-        for topic in DECIDED_TOPICS:
-            firsts |= reader.start_offsets(topic, only_answering=True)
-        positions = {}
-        for place in _partitions(reader, *INPUT_TOPICS):
-            wanted = state.positions.get(position_key(place), 0)
-            first = firsts.get(place)
-            if first is None:
-                _log.warning("input partition does not answer", at=place, read_from=wanted)
-                positions[place] = wanted
-            elif place.topic == HEARTBEATS:
-                positions[place] = first
-            else:
-                positions[place] = max(first, wanted)
-                if first > wanted:
-                    _log.error(
-                        "inputs were deleted before any decision took them up", at=place, first=first, wanted=wanted
-                    )
-        return positions
 
     @property
     def known_partitions(self) -> int:
@@ -190,8 +156,8 @@ class InputReader:
             ends = reader.end_offsets(HEARTBEATS, only_answering=True)
             known = self._observations.positions
             added = {
-                place: max(starts.get(place, 0), ends.get(place, 0) - _LOOK_BACK_RECORDS)
-                for place in _partitions(reader, HEARTBEATS)
+                place: max(starts.get(place, 0), ends.get(place, 0) - LOOK_BACK_RECORDS)
+                for place in partitions_of(reader, HEARTBEATS)
                 if place not in known
             }
             reader.assign({**known, **added})
@@ -250,12 +216,12 @@ class InputReader:
         if records:
             decoded = [self._decode(record) for record in records]
             self._observations = observe(self._observations, decoded)
-            self._refusals = _bounded(self._refusals)
+            self.refusals.bound()
             self._count(records)
             self._heard_at_ms = self._clock.monotonic_ms()
         return len(records)
 
-    def read_to(self) -> dict[TopicPartition, int]:
+    def offsets_read(self) -> dict[TopicPartition, int]:
         """For each partition that is read now the offset before which everything was read."""
         return {
             place: max(offset, self._ended_at.get(place, 0))
@@ -286,7 +252,7 @@ class InputReader:
     def catch_up_with(self, state: State) -> None:
         """Validate heartbeats, drop the inputs that decisions have taken up, and the refusals with a written letter.
 
-        A standby calls :meth:`drop_oldest_refusals` after it.
+        A standby drops the oldest refusals after it.
         """
         if (
             self._caught_up_with is not None
@@ -296,28 +262,8 @@ class InputReader:
             return
         self._observations, refused = follow_up(state, self._observations)
         self._caught_up_with = (state.seq, self._observations)
-        self._refusals.extend(refused)
-        waiting = [refusal for refusal in self._refusals if not is_written(state, self._observations, refusal)]
-        self._refusals = _bounded(waiting)
-
-    def drop_oldest_refusals(self) -> None:
-        """Keep the newest 10,000 refusals. Only for a standby: no dead letter will be written of the others.
-
-        If it then leads, its positions pass those inputs; the leader that refused them as well may have written theirs.
-        """
-        dropped = len(self._refusals) - _REFUSALS_KEPT
-        if dropped <= 0:
-            return
-        del self._refusals[:dropped]
-        self._dropped_refusals += dropped
-        now_ms = self._clock.monotonic_ms()
-        if self._drops_logged_at_ms is None or now_ms - self._drops_logged_at_ms >= _DROPS_LOGGED_EVERY_MS:
-            self._drops_logged_at_ms = now_ms
-            _log.warning(
-                "refused inputs wait for a leader to write their dead letters, the oldest are dropped",
-                dropped=self._dropped_refusals,
-                kept=_REFUSALS_KEPT,
-            )
+        self.refusals.add(*refused)
+        self.refusals.keep(each for each in self.refusals if not is_written(state, self._observations, each))
 
     def decided(self, result: DecideResult, gates: Mapping[TopicPartition, int]) -> None:
         """Keep the observations that deciding on them, up to these offsets, has left.
@@ -330,11 +276,6 @@ class InputReader:
         else:
             self._observations = replace(result.observations, pending=whole.pending, positions=whole.positions)
 
-    def take_refusals(self) -> list[Refusal]:
-        """Remove and return the refusals whose dead letters may not be written yet; the leader writes them."""
-        refusals, self._refusals = self._refusals, []
-        return refusals
-
     def close(self) -> None:
         """Close the log reader."""
         if self._reader is not None:
@@ -346,53 +287,9 @@ class InputReader:
             return decode_input(record.topic, record, self._framing)
         except InvalidInputError as error:
             coordinates = Coordinates(record.topic, record.partition, record.offset, record.append_time_ms)
-            self._refusals.append(Refusal.of(coordinates, error.reason, error.detail, record.value or b""))
+            self.refusals.add(Refusal.of(coordinates, error.reason, error.detail, record.value or b""))
             return InputRecord(coordinates, None, b"")
 
     def _count(self, records: Sequence[RawRecord]) -> None:
         for topic, count in Counter(record.topic for record in records).items():
             self._metrics.inputs.labels(topic).inc(count)
-
-
-def _partitions(reader: LogReader, *topics: str) -> list[TopicPartition]:
-    return [TopicPartition(topic, number) for topic in topics for number in range(reader.partition_count(topic))]
-
-
-def _first_heartbeats(
-    reader: LogReader, look_back_ms: int, times_ms: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """For each partition of ``heartbeats`` that answers the offset to begin at: by its own clock, and not too far back.
-
-    Partitions are asked for one time together where their clocks agree, since each request asks all of them.
-    """
-    ends = reader.end_offsets(HEARTBEATS, only_answering=True)
-    earliest_ms = min(times_ms.values())
-    waiting = {place: times_ms.get(place, earliest_ms) for place in ends}
-    firsts: dict[TopicPartition, int] = {}
-    while waiting:
-        asked_ms = min(waiting.values())
-        together = [place for place, time_ms in waiting.items() if time_ms - asked_ms <= _SAME_CLOCK_MS]
-        found = reader.offsets_at_time(HEARTBEATS, asked_ms - look_back_ms, only_answering=True)
-        for place in together:
-            del waiting[place]
-            if place not in found:
-                continue
-            firsts[place] = max(found[place], ends[place] - _LOOK_BACK_RECORDS)
-            if firsts[place] > found[place]:
-                _log.warning(
-                    "too many heartbeats to read back, silences count from a later one",
-                    at=place,
-                    left_out=firsts[place] - found[place],
-                    read_from=firsts[place],
-                )
-    return firsts
-
-
-def _bounded(refusals: list[Refusal]) -> list[Refusal]:
-    """The refusals, the oldest of them without their bytes where all bytes together are too many."""
-    left_bytes = _REFUSED_BYTES_KEPT
-    for number in reversed(range(len(refusals))):
-        left_bytes -= len(refusals[number].raw)
-        if left_bytes < 0:
-            return [each._replace(raw=b"") for each in refusals[: number + 1]] + refusals[number + 1 :]
-    return refusals

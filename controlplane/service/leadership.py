@@ -127,7 +127,7 @@ class Leadership:
                 _log.warning("deciding waits until Kafka says whether partitions were added", error=str(error))
                 return None
         self._show_refusal(result.observations.policy_asked)
-        self._dead_letters.write(self._input_reader.take_refusals())
+        self._dead_letters.write(self._input_reader.refusals.take())
         result, gates = self._before_unwritten(result, gates)
         self._input_reader.decided(result, gates)
         if result.sealed is None:
@@ -192,7 +192,7 @@ class Leadership:
         Its positions pass heartbeats only.
         """
         self._input_reader.catch_up_with(self.state)
-        self._dead_letters.write(self._input_reader.take_refusals())
+        self._dead_letters.write(self._input_reader.refusals.take())
         return self.commit(repair_table(self.state, self._input_reader.observations, damage.evidence))
 
     def _are_partitions_due(self, sealed: SealedDecision | None) -> bool:

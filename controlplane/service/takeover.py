@@ -211,7 +211,7 @@ class TakeOver:
         components.input_reader.catch_up_with(state)
         _warn_of_later_epochs(components.input_reader.observations, state)
         # The positions of the first decision pass none of the inputs whose letters have to precede it.
-        components.dead_letters.write(components.input_reader.take_refusals())
+        components.dead_letters.write(components.input_reader.refusals.take())
         new_log = None if state.log_id else (components.new_log_id(), components.first_policy)
         opening = Opening(
             new_log=new_log,

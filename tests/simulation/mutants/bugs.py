@@ -48,9 +48,9 @@ MUTANTS: Final = (
     *DEAFNESS_MUTANTS,
     Mutant(
         "takes its own clock for the brokers' when it starts",
-        "controlplane.service.input_reader:InputReader._first_positions",
-        "silence_limit_ms, times_ms)",
-        "silence_limit_ms, dict.fromkeys(times_ms, self._clock.wall_ms()))",
+        "controlplane.service.input_reader:InputReader.start",
+        "first_positions(reader, state, times_ms)",
+        "first_positions(reader, state, dict.fromkeys(times_ms, self._clock.wall_ms()))",
         scene=controllers_start_with_clocks_behind,
     ),
     Mutant(

@@ -19,6 +19,7 @@ from controlplane.core.values.positions import position_key
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import OutgoingRecord
 from controlplane.service import input_reader as module
+from controlplane.service import look_back, waiting_refusals
 from controlplane.service.input_reader import InputReader
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
@@ -102,7 +103,7 @@ def test_of_the_heartbeats_that_wait_for_a_join_for_long_only_the_newest_does() 
     strangers = standby.input_reader.observations.unknown_senders
     limit_ms = standby.state.cluster.silence_limit_ms
     assert len(strangers) <= limit_ms // 400 + 2
-    assert standby.input_reader.take_refusals() == []
+    assert standby.input_reader.refusals.take() == []
     assert strangers[-1].payload == Heartbeat("n1", 1, 99, Epoch(0), NodeRole.DATA)
 
 
@@ -142,20 +143,20 @@ def test_a_partition_that_stays_behind_is_no_progress_of_others(monkeypatch: pyt
 
 def test_refused_records_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A foreign writer goes on for ever, and a standby keeps what it refused until a leader has written it."""
-    monkeypatch.setattr(module, "_REFUSED_BYTES_KEPT", 200_000)
+    monkeypatch.setattr(waiting_refusals, "_REFUSED_BYTES_KEPT", 200_000)
     standby = Standby()
     for number in range(8):
         standby.writer.send(OutgoingRecord(MEMBERSHIP, b"foreign", b"%d" % number * 500_000, 0))
         standby.input_reader.poll(0)
     standby.input_reader.catch_up_with(standby.state)
-    refusals = standby.input_reader.take_refusals()
+    refusals = standby.input_reader.refusals.take()
     assert [len(refusal.raw) for refusal in refusals] == [0] * 5 + [64 * 1024] * 3
     assert {refusal.raw_length_bytes for refusal in refusals} == {500_000}
 
 
 def test_a_leader_that_reads_very_many_refused_inputs_at_once_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its next decision passes them all, so each needs its dead letter."""
-    monkeypatch.setattr(module, "_REFUSALS_KEPT", 10)
+    monkeypatch.setattr(waiting_refusals, "_REFUSALS_KEPT", 10)
     monkeypatch.setattr(module, "_MAX_RECORDS", 8)
     standby = Standby()
     standby.broker.add_partitions(CLUSTER.topic(HEARTBEATS), 2)
@@ -163,12 +164,12 @@ def test_a_leader_that_reads_very_many_refused_inputs_at_once_loses_none(monkeyp
         standby.writer.send(OutgoingRecord(HEARTBEATS, b"n1", b"garbage", 1))
     standby.input_reader.take_in_partitions()
     standby.input_reader.catch_up_with(standby.state)
-    assert len(standby.input_reader.take_refusals()) == 30
+    assert len(standby.input_reader.refusals.take()) == 30
 
 
 def test_a_standby_keeps_the_newest_refusals_and_tells_how_many_it_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A foreign writer goes on for ever, and the log gets one line in ten seconds."""
-    monkeypatch.setattr(module, "_REFUSALS_KEPT", 10)
+    monkeypatch.setattr(waiting_refusals, "_REFUSALS_KEPT", 10)
     standby = Standby()
     with capture_logs() as lines:
         for _ in range(30):
@@ -176,9 +177,9 @@ def test_a_standby_keeps_the_newest_refusals_and_tells_how_many_it_dropped(monke
             standby.clock.advance(500)
             standby.input_reader.poll(0)
             standby.input_reader.catch_up_with(standby.state)
-            standby.input_reader.drop_oldest_refusals()
+            standby.input_reader.refusals.drop_oldest()
     assert [line["dropped"] for line in lines] == [1]
-    refusals = standby.input_reader.take_refusals()
+    refusals = standby.input_reader.refusals.take()
     assert [refusal.coordinates.offset for refusal in refusals] == list(range(20, 30))
 
 
@@ -233,7 +234,7 @@ def test_a_partition_whose_broker_has_not_answered_begins_by_the_earliest_clock(
 
 def test_looking_back_is_bounded_and_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A foreign writer, or a broker's clock that was set back, can put very many records into a window."""
-    monkeypatch.setattr(module, "_LOOK_BACK_RECORDS", 3)
+    monkeypatch.setattr(look_back, "LOOK_BACK_RECORDS", 3)
     standby = Standby()
     tick_for(standby, 6)
     with capture_logs() as logs:

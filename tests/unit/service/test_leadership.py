@@ -19,11 +19,11 @@ from controlplane.core.routing.repair import TableDamage
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.values.identifiers import Term, TopicPartition
-from controlplane.core.values.inputs import Refusal
 from controlplane.ports import CommitOutcome
 from controlplane.service.leadership import Leadership
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.publisher import TablePublisher
+from controlplane.service.waiting_refusals import WaitingRefusals
 from controlplane.testing import VirtualClock
 from tests.helpers.sofa_fleet import SofaFleet
 from tests.helpers.world import World
@@ -39,9 +39,10 @@ class FixedIntake:
         """Keep what is left to be looked at."""
         self.observations = result.observations
 
-    def take_refusals(self) -> list[Refusal]:
+    @property
+    def refusals(self) -> WaitingRefusals:
         """Every input is in order."""
-        return []
+        return WaitingRefusals(VirtualClock())
 
     def catch_up_with(self, state: State) -> None:
         """Nothing is kept for later."""

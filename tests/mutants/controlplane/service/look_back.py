@@ -1,4 +1,4 @@
-"""Bugs in ``controlplane/service/input_reader.py``."""
+"""Bugs in ``controlplane/service/look_back.py``."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ _TESTS: Final = ("unit/service/test_input_reader.py",)
 BUGS: Final = (
     Bug(
         "a controller that starts reads back without a bound",
-        "firsts[place] = max(found[place], ends[place] - _LOOK_BACK_RECORDS)",
+        "firsts[place] = max(found[place], ends[place] - LOOK_BACK_RECORDS)",
         "firsts[place] = found[place]",
         tests=_TESTS,
     ),
