@@ -21,7 +21,7 @@ from controlplane.core.deciding.expiry import (
 from controlplane.core.deciding.forgetting import forget_nodes_gone_for_long
 from controlplane.core.deciding.heartbeat_validation import validate_heartbeats
 from controlplane.core.deciding.log_clock import log_time_ms, log_time_of_opening_ms, since_last_decision
-from controlplane.core.deciding.observations import Observations, PolicyAsked, operation_context
+from controlplane.core.deciding.observations import Observations, PolicyAsked, WithoutEffect, operation_context
 from controlplane.core.deciding.planning import plan_what_is_due
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft, SealedDecision
@@ -39,6 +39,8 @@ from controlplane.errors import InvariantViolationError
 
 _OBSERVED_FROM_LEVEL: Final = later_levels(TermOpened)["observed_from"]
 """The feature level from which *term opened* records where its leader began to observe, and its positions."""
+_MOST_WITHOUT_EFFECT: Final = 10_000
+"""Limit of inputs that are kept although they had no effect, such as joins that nodes repeat."""
 _CLUSTER_LEVEL: Final = later_levels(TermOpened)["cluster"]
 """The feature level from which *term opened* records the name of the cluster."""
 
@@ -92,12 +94,13 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     now_ms = log_time_ms(state, observations)
     observations, refusals = validate_heartbeats(state, observations, observed_ms)
     draft = Draft(state)
+    judged: tuple[InputRecord, ...] = ()
     release_former_silence_limit(draft, observations)
     unheard = unheard_members(draft.state, observations)
     silent = silent_nodes(draft.state, observations, unheard)
     if silent or state.membership.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
         refusals.extend(_take_pending(draft, observations, silent, policies, now_ms))
-        observations = replace(observations, pending=())
+        judged, observations = observations.pending, replace(observations, pending=())
     answered = plan_what_is_due(draft, observations, policies, now_ms)
     if not draft.causes and now_ms - state.decided_at_ms >= state.cluster.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
@@ -106,6 +109,10 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     if draft.causes:
         forget_nodes_gone_for_long(draft, now_ms)
     sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None
+    if sealed is None and judged:
+        before = observations.without_effect
+        records = (*(before.records if before is not None else ()), *judged)[-_MOST_WITHOUT_EFFECT:]
+        observations = replace(observations, without_effect=WithoutEffect(state.seq, records))
     if sealed is None and answered is not None and not answered.answer.waits:
         observations = replace(observations, policy_asked=PolicyAsked(state.seq, answered.refusal or ""))
     return DecideResult(sealed, tuple(refusals), observations)
@@ -137,8 +144,15 @@ def is_written(state: State, observations: Observations, refusal: Refusal) -> bo
 
 
 def _without_old_news(state: State, observations: Observations) -> Observations:
-    """The observations without inputs that a decision has taken up before; a leader may read those later."""
-    pending = tuple(record for record in observations.pending if _is_news(state, record))
+    """The observations without inputs that a decision has taken up before; a leader may read those later.
+
+    Inputs without effect on an earlier state, which no decision has passed, are pending again.
+    """
+    judged = observations.without_effect
+    again = judged.records if judged is not None and judged.seq != state.seq else ()
+    pending = tuple(record for record in (*again, *observations.pending) if _is_news(state, record))
+    if again:
+        return replace(observations, pending=pending, without_effect=None)
     return observations if len(pending) == len(observations.pending) else replace(observations, pending=pending)
 
 

@@ -49,6 +49,21 @@ class PolicyAsked(NamedTuple):
     refusal: str
 
 
+class WithoutEffect(NamedTuple):
+    """Inputs that a leader has taken up without a decision, because they changed nothing.
+
+    No decision has passed them. If the next one is not this leader's, because it was deposed and did not know it yet,
+    they are pending again: they may have an effect on what another leader has decided.
+
+    Attributes:
+        seq: seq of the decision after which they were taken up.
+        records: the latest of them, in order per topic.
+    """
+
+    seq: Seq
+    records: tuple[InputRecord, ...]
+
+
 class LastDecision(NamedTuple):
     """Where the clocks of the partitions stood at the positions of a decision.
 
@@ -77,6 +92,7 @@ class Observations:
         positions: next offset per input partition.
         policy_asked: see :class:`PolicyAsked`.
         last_decision: see :class:`LastDecision`; from feature level 3 on.
+        without_effect: see :class:`WithoutEffect`.
     """
 
     partitions: Mapping[int, PartitionView] = field(default_factory=dict)
@@ -85,6 +101,7 @@ class Observations:
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
     policy_asked: PolicyAsked | None = None
     last_decision: LastDecision | None = None
+    without_effect: WithoutEffect | None = None
 
     @property
     def now_ms(self) -> int | None:

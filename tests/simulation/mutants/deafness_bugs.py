@@ -27,13 +27,6 @@ MUTANTS: Final = (
         scene=a_transaction_hangs_in_heartbeats,
     ),
     Mutant(
-        "takes a record for unread that cannot be read now",
-        "controlplane.service.deafness:DeafnessWatch.look",
-        "if place not in ends:",
-        "ends = {place: 0, **ends}\n        if False:",
-        scene=a_partition_has_no_leader_for_long,
-    ),
-    Mutant(
         "leads on although it is cut off from one broker for good",
         "controlplane.core.election.leading:ControllerMachine._is_deaf",
         "since_ms is not None and now_ms - since_ms >= DEAF_AFTER_MS",
