@@ -76,6 +76,11 @@ class SimulatedService(NodeCallbacks):
             self._seen[slot_id] = max(token, self._seen.get(slot_id, token))
 
     @property
+    def runs(self) -> bool:
+        """Whether this process has not ended."""
+        return self._machine.runs
+
+    @property
     def answers(self) -> bool:
         """Whether others can ask this node."""
         return self._machine.runs and self._machine.network.peers
@@ -100,10 +105,13 @@ class SimulatedService(NodeCallbacks):
             self._shown |= new
 
     def _show(self, node_id: NodeId, tokens: Mapping[SlotId, FencingToken]) -> bool:
+        others = [each for each in self._services.values() if each.node_id == node_id and each is not self]
         if node_id == self.node_id:
-            return True
+            # Another process of this node may not know yet that it was replaced; one that has ended accepts nothing.
+            others = [each for each in others if each.runs]
+            if not others:
+                return True
         self._machine.latency()
-        others = [service for service in self._services.values() if service.node_id == node_id]
         if not others or not (self._machine.network.peers and all(other.answers for other in others)):
             return False
         for other in others:
