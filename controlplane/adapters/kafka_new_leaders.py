@@ -2,7 +2,7 @@
 
 Kafka elects other leaders when it gives a dead broker up, after the broker's session. librdkafka looks once a second
 whether a partition's leader is out of reach, and asks for its leader then. With three brokers and a session of 3 s,
-writes to partitions whose leader had died were acknowledged 4.0 to 5.0 s after the death; with a question every 0.3 s
+writes to partitions whose leader had died were acknowledged 4.0 to 5.0 s after the death; with a question every 0.2 s
 after 3.0 to 3.5 s. An answer to any question about a topic updates what the client knows of its leaders.
 """
 

@@ -90,7 +90,7 @@ class PartitionView:
         ticked: the clock at the last tick of each controller that ticks.
         ticks: the ticks of the last :data:`WINDOW_MS` and one before, oldest first. From feature level 3 on they date
             what marks date below it.
-        named_seq, named_epoch: the greatest that these ticks name.
+        named_seq: the greatest seq that these ticks name.
     """
 
     clock_ms: int = 0
@@ -101,7 +101,6 @@ class PartitionView:
     ticked: Mapping[ControllerId, int] = field(default_factory=dict)
     ticks: tuple[ReadTick, ...] = ()
     named_seq: Seq = _NO_SEQ
-    named_epoch: Epoch = _NO_EPOCH
 
     def without_names_before(self, offset: int, seq: Seq, new_epoch: Epoch) -> "PartitionView":
         """The view in which no tick before a decision's position names that decision, its table, or later ones.
@@ -141,7 +140,6 @@ class PartitionView:
                 for member, heard in self.heard.items()
             },
             named_seq=named_seqs[-1],
-            named_epoch=max((tick.table_epoch for tick in ticks), default=_NO_EPOCH),
         )
 
     def since_seq_ms(self, seq: Seq) -> int:
@@ -213,7 +211,7 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
     heartbeats = []
     marks: list[TickMark] = []
     ticks: list[ReadTick] = []
-    seq, table_epoch = view.named_seq, view.named_epoch
+    seq = view.named_seq
     ticked = dict(view.ticked)
     for record in batch:
         payload = record.payload
@@ -230,14 +228,13 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
             if last_tick_ms is None or append_time_ms // MARK_SPACING_MS != last_tick_ms // MARK_SPACING_MS:
                 marks.append(TickMark(record.coordinates.offset, append_time_ms, clock_ms))
             ticks.append(ReadTick(record.coordinates.offset, clock_ms, payload.seq, payload.table_epoch))
-            seq, table_epoch = max(seq, payload.seq), max(table_epoch, payload.table_epoch)
+            seq = max(seq, payload.seq)
             last_tick_ms = append_time_ms
             ticked[payload.controller_id] = clock_ms
     remembered = _recent((*view.ticks, *ticks), clock_ms) if ticks else view.ticks
-    if remembered and (remembered[-1].seq, remembered[-1].table_epoch) != (seq, table_epoch):
+    if remembered and remembered[-1].seq != seq:
         # A tick that named more, because it was forged or its sender was ahead, is forgotten with its time.
         seq = max(tick.seq for tick in remembered)
-        table_epoch = max(tick.table_epoch for tick in remembered)
     return PartitionView(
         clock_ms,
         last_tick_ms,
@@ -247,7 +244,6 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         {each: at_ms for each, at_ms in ticked.items() if clock_ms - at_ms < TICK_VALIDITY_MS},
         remembered,
         seq,
-        table_epoch,
     )
 
 

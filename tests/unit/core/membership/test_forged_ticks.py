@@ -9,11 +9,11 @@ from controlplane.core.membership.inputs import Tick
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from tests.helpers.world import World
 from tests.unit.core.membership.test_brokers_clocks import (
-    HOUR_MS,
     LIMIT_MS,
     NEWCOMER,
     NODES,
     fenced,
+    leave_before_a_heartbeat_is_read,
     world_with_clocks,
 )
 
@@ -74,13 +74,7 @@ def test_a_heartbeat_from_before_its_node_left_is_no_dead_letter_behind_a_forged
     world = world_with_clocks({})
     forge_ticks(world)
     world.run(500, NODES)
-    world.tick(HOUR_MS)
-    world.unread = {1}
-    world.heartbeat("n1")
-    world.left("n1")
-    world.run(4_000, ("n3", "n2"))
-    world.unread = set()
-    world.run(4_000, ("n3", "n2"))
+    leave_before_a_heartbeat_is_read(world)
     assert world.reasons() == []
 
 
