@@ -83,6 +83,11 @@ class EmbeddedKafka(EmbeddedServer):
         """The address for clients, ``127.0.0.1:port``."""
         return f"{HOST}:{self.port}"
 
+    @property
+    def settings_file(self) -> Path:
+        """What it reads when it starts, written anew each time; the last word of its command line."""
+        return self.data_dir / "server.properties"
+
     def known_brokers(self) -> frozenset[int]:
         """The ids of the brokers that this one shows to clients; one that is still fenced shows none, or the others.
 
@@ -109,28 +114,27 @@ class EmbeddedKafka(EmbeddedServer):
     def _prepare(self) -> Sequence[str]:
         java = find_java()
         class_path = os.pathsep.join(str(jar) for jar in broker_jars())
-        settings_file = self.data_dir / "server.properties"
         log_dir = self.data_dir / LOG_FOLDER
         role = self._given_role or ServerRole.alone(self._free_controller_port())
-        settings_file.write_text(settings_text(role, self._listeners, log_dir, self._settings), encoding="utf-8")
+        self.settings_file.write_text(settings_text(role, self._listeners, log_dir, self._settings), encoding="utf-8")
         logging_file = self.data_dir / "log4j2.properties"
         logging_file.write_text(_LOGGING, encoding="utf-8")
         if not holds_data(self.data_dir):
-            self._format(java, class_path, settings_file, role.cluster_id or new_cluster_id())
+            self._format(java, class_path, role.cluster_id or new_cluster_id())
         return [
             # Set by a program on the way, so that the keeper does not get them.
             *(["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []),
             *_jvm(java, class_path, self._heap_mb),
             f"-Dlog4j2.configurationFile={logging_file}",
             "kafka.Kafka",
-            str(settings_file),
+            str(self.settings_file),
         ]
 
-    def _format(self, java: Java, class_path: str, settings_file: Path, cluster_id: str) -> None:
+    def _format(self, java: Java, class_path: str, cluster_id: str) -> None:
         command = [
             *_jvm(java, class_path, self._heap_mb),
             *("kafka.tools.StorageTool", "format"),
-            *(f"--cluster-id={cluster_id}", f"--config={settings_file}"),
+            *(f"--cluster-id={cluster_id}", f"--config={self.settings_file}"),
         ]
         try:
             subprocess.run(

@@ -121,7 +121,8 @@ class BrokerInjector(Injector):
 
     def _ask_deposed_first(self, victims: Victims) -> None:
         """The others depose a broker that every process still reaches, and sooner than them."""
-        deposed = self._after_a_commit(victims)
+        self._after_a_commit(victims)
+        deposed = self._decisions_leader()
         for name in self._several.names:
             for broker in self._others(deposed):
                 self._links.set_link(name, broker, LinkMode.OPEN, _SLOW_MS)
@@ -135,18 +136,18 @@ class BrokerInjector(Injector):
         self._looks.append(lambda: self._see_deposed(deposed, before))
 
     def _see_deposed(self, deposed: int, before: Mapping[str, int]) -> Effect:
-        """Whether a new client of a standby is told that the deposed one leads, and whether it answered standbys."""
-        told = [self._leader_for(name) for name in before]
+        """Whether the deposed one answered standbys, and tells them still that it leads."""
         answered = [self._links.answered_bytes(name, deposed) - former for name, former in before.items()]
+        told = [self._leader_as_told(name, deposed) for name in before]
         return Effect(
             set(told) == {deposed} and min(answered) > 0,
-            f"broker {deposed} was deposed; standbys are told that {told} lead and got {answered} bytes from it",
+            f"broker {deposed} was deposed; standbys got {answered} bytes from it, which says that {told} lead",
         )
 
-    def _leader_for(self, name: str) -> int:
-        """The broker of the decisions as a new client is told that goes where the process of that name goes."""
-        servers = self._links.bootstrap_servers(name)
-        return PartitionLeaders(servers, self._several.security).leader(self._name(DECISIONS))
+    def _leader_as_told(self, name: str, broker: int) -> int:
+        """The broker of the decisions as that broker tells the process of that name. Others might answer sooner."""
+        told_by = PartitionLeaders(self._links.address(name, broker), self._several.security)
+        return told_by.leader(self._name(DECISIONS))
 
     # -- one broker ---------------------------------------------------------------------------------------------------
 

@@ -2,8 +2,9 @@
 
 It is a process of its own, because what it forwards must not wait for a test that breaks it. Each line of its standard
 input is an order, ``{"link": ..., "listen": ..., "target": ...}`` for a new link or ``{"link": ..., "mode": ...,
-"delay_ms": ...}`` for an old one; each is answered by a line once it holds. ``{"link": ...}`` alone is answered by the
-number of bytes of answers that the link has carried.
+"delay_ms": ...}`` for an old one, or ``{"listen": ..., "links": {...}}`` for a port from which each caller goes on over
+a link of its own; each is answered by a line once it holds. ``{"link": ...}`` alone is answered by the number of bytes
+of answers that the link has carried.
 """
 
 import asyncio
@@ -11,9 +12,12 @@ import contextlib
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from enum import Enum
 from types import TracebackType
 from typing import Any, Self, TypeAlias
+
+import psutil
 
 _CHUNK_BYTES = 1 << 16
 HOST = "127.0.0.1"
@@ -50,7 +54,7 @@ class Link:
 
     async def listen(self, port: int) -> None:
         """Take connections from now on."""
-        await asyncio.start_server(self._serve, HOST, port)
+        await asyncio.start_server(self.serve, HOST, port)
 
     def set(self, mode: LinkMode, delay_ms: int) -> None:
         """Change what becomes of what is sent."""
@@ -65,7 +69,8 @@ class Link:
             connection.transport.abort()
         self._swallowed.clear()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry what one connection sends and is sent, until it ends."""
         await self._open.wait()
         if self._mode is LinkMode.CUT:
             writer.transport.abort()
@@ -100,6 +105,41 @@ class Link:
         writer.transport.abort()
 
 
+class SharedPort:
+    """A port at which several processes call, each of which goes on over a link of its own.
+
+    Args:
+        links: by what the command line of a caller contains.
+    """
+
+    def __init__(self, links: Mapping[str, Link]) -> None:
+        """Nothing has called yet."""
+        self._links = dict(links)
+
+    async def listen(self, port: int) -> None:
+        """Take connections from now on."""
+        await asyncio.start_server(self._serve, HOST, port)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ports: tuple[int, int] = writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1]
+        command = await asyncio.get_running_loop().run_in_executor(None, _command_of_caller, *ports)
+        link = next((link for part, link in self._links.items() if part in command), None)
+        if link is None:
+            writer.transport.abort()
+        else:
+            await link.serve(reader, writer)
+
+
+def _command_of_caller(its_port: int, our_port: int) -> str:
+    """The command line of the process at the other end of a connection; empty if it has gone."""
+    for connection in psutil.net_connections("tcp"):
+        ends = [address.port for address in (connection.laddr, connection.raddr) if address]
+        if ends == [its_port, our_port] and connection.pid:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                return " ".join(psutil.Process(connection.pid).cmdline())
+    return ""
+
+
 class Proxy:
     """The proxy's process, seen from outside. A context manager: it ends with the block."""
 
@@ -125,6 +165,15 @@ class Proxy:
     def link(self, name: str, listen: int, target: int) -> None:
         """A new link: a connection to the port ``listen`` reaches ``target``."""
         self._order({"link": name, "listen": listen, "target": target})
+
+    def share(self, listen: int, links: Mapping[str, str]) -> None:
+        """Open a port from which callers go on over links of their own.
+
+        Args:
+            listen: the port.
+            links: names of links by what the command line of a caller contains.
+        """
+        self._order({"listen": listen, "links": dict(links)})
 
     def set(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
         """Change a link."""
@@ -157,6 +206,8 @@ async def serve() -> None:
         if "target" in order:
             link = links[order["link"]] = Link(order["target"])
             await link.listen(order["listen"])
+        elif "links" in order:
+            await SharedPort({part: links[name] for part, name in order["links"].items()}).listen(order["listen"])
         elif "mode" in order:
             links[order["link"]].set(LinkMode(order["mode"]), order["delay_ms"])
         else:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from controlplane.embedded.server import free_port
@@ -113,6 +114,29 @@ def test_lost_answers_were_carried_out(link: tuple[Proxy, int], echo: _Server) -
         proxy.set("echo", LinkMode.OPEN)
         connection.settimeout(1.0)
         with pytest.raises(ConnectionError):
+            _ = connection.recv(99) or _gone()
+
+
+def test_a_caller_of_a_shared_port_goes_on_over_its_own_link(echo: _Server) -> None:
+    """What befalls the links of others does not concern it; a caller without a link is sent away."""
+    mine, other, shared = free_port(), free_port(), free_port()
+    this_process = " ".join(psutil.Process().cmdline())
+    with Proxy() as proxy:
+        proxy.link("mine", mine, echo.server_address[1])
+        proxy.link("other", other, echo.server_address[1])
+        proxy.share(shared, {"no such command": "other", this_process: "mine"})
+        proxy.set("other", LinkMode.CUT)
+        with connect(shared) as connection:
+            connection.sendall(b"one\n")
+            assert connection.recv(99) == b"one\n"
+        assert proxy.answered_bytes("mine") == len("one\n")
+        proxy.set("mine", LinkMode.CUT)
+        with connect(shared) as connection, pytest.raises(ConnectionError):
+            _ = connection.recv(99) or _gone()
+        elsewhere = free_port()
+        proxy.share(elsewhere, {"no such command": "other"})
+        proxy.set("other", LinkMode.OPEN)
+        with connect(elsewhere) as connection, pytest.raises(ConnectionError):
             _ = connection.recv(99) or _gone()
 
 

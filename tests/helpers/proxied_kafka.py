@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Final, Self
+from typing import Self
 
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster, ServerOptions, controller_ids
 from controlplane.embedded.kafka_settings import Listener
@@ -16,10 +16,6 @@ from tests.helpers.secured_kafka import PASSWORDS
 
 CLIENTS = "clients"
 """The caller that stands for every client without a name of its own."""
-
-
-_ANY_BROKER: Final = "broker-any"
-"""The caller of the links that lead to the brokers' controllers at the addresses which these tell by themselves."""
 
 
 class ProxiedKafka:
@@ -63,16 +59,15 @@ class ProxiedKafka:
         }
         controllers = controller_ids(brokers, controllers_apart=controllers_apart)
         self._controller_listeners = {(f"broker-{caller}", each): free_port() for caller in ids for each in controllers}
-        # One that leads the quorum tells the others where to fetch from it, and so leads them past their own links.
-        advertised = {} if controllers_apart else {each: free_port() for each in controllers}
-        self._controller_listeners |= {(_ANY_BROKER, each): port for each, port in advertised.items()}
+        # One that leads the quorum tells all others the same address, from which each goes on over its own link.
+        self._shared_ports = {} if controllers_apart else {each: free_port() for each in controllers}
         secured = _security_of(authority, callers) if authority else {}
         options = {
             broker: ServerOptions(
                 listeners=[self._listeners[caller, broker] for caller in callers],
                 brokers_listener=_listener_name(f"broker-{broker}"),
                 controllers={each: self._controller_listeners[f"broker-{broker}", each] for each in controllers},
-                advertised_controller_port=advertised.get(broker),
+                advertised_controller_port=self._shared_ports.get(broker),
                 environment=environments.get(broker, {}),
                 # For each listener.
                 settings={"num.network.threads": "1", **secured},
@@ -93,6 +88,12 @@ class ProxiedKafka:
                 self._proxy.link(_link(caller, broker), listener.advertised_port, listener.port)
             for (caller, controller), port in self._controller_listeners.items():
                 self._proxy.link(_controller_link(caller, controller), port, self.kafka.controller_ports[controller])
+            for controller, port in self._shared_ports.items():
+                callers = {
+                    str(broker.settings_file): _controller_link(f"broker-{each}", controller)
+                    for each, broker in self.kafka.brokers.items()
+                }
+                self._proxy.share(port, callers)
             stack.enter_context(self.kafka)
             self._stack = stack.pop_all()
         return self
@@ -105,9 +106,11 @@ class ProxiedKafka:
 
     def bootstrap_servers(self, caller: str = CLIENTS) -> str:
         """The addresses of the brokers for a process, which leads it over its links."""
-        return ",".join(
-            f"{HOST}:{listener.advertised_port}" for (each, _), listener in self._listeners.items() if each == caller
-        )
+        return ",".join(self.address(caller, broker) for each, broker in self._listeners if each == caller)
+
+    def address(self, caller: str, broker: int) -> str:
+        """Where a process finds one broker: its own link to it."""
+        return f"{HOST}:{self._listeners[caller, broker].advertised_port}"
 
     def answered_bytes(self, caller: str, broker: int) -> int:
         """How many bytes of answers a broker has sent to a caller so far."""
