@@ -33,6 +33,7 @@ class BrokerDeath:
         refused_ms: the longest time for which no answer shows that a node served.
         first_commit_ms: kill to the first commit of the next term, 0 without one.
         late_ms: how late the machine woke the watch at worst.
+        disk_ms: how long its disk took to keep what was written at worst.
         counts: what became of the traffic meanwhile.
     """
 
@@ -44,6 +45,7 @@ class BrokerDeath:
     refused_ms: float
     first_commit_ms: float
     late_ms: float
+    disk_ms: float
     counts: Counts
 
     def __str__(self) -> str:
@@ -52,8 +54,8 @@ class BrokerDeath:
         return (
             f"{self.number:3d} broker {self.broker}, {leader}: {self.gap_ms:.0f} ms without decisions, nodes refused "
             f"{self.refused_ms:.0f} ms, first commit of a term {self.first_commit_ms:.0f} ms, machine late by "
-            f"{self.late_ms:.0f} ms | answered {self.counts.answered}, failed {self.counts.failed}, "
-            f"longest {self.counts.longest_ms:.0f} ms"
+            f"{self.late_ms:.0f} ms, its disk by {self.disk_ms:.0f} ms | answered {self.counts.answered}, "
+            f"failed {self.counts.failed}, longest {self.counts.longest_ms:.0f} ms"
         )
 
 
@@ -101,6 +103,7 @@ def kill_brokers(
             watch.longest_refusal_s() * 1_000,
             first_commit_ms,
             watch.late_s * 1_000,
+            watch.disk.late_s * 1_000,
             counts,
         )
 
@@ -136,7 +139,8 @@ def quoted(deaths: list[BrokerDeath], bounds: Bounds) -> list[str]:
             f"{'BROKEN ' if changed else ''}leader changed in {changed} of {len(alone)} where it was not killed"
         )
     failed = sum(each.counts.failed for each in deaths)
-    lines.append(f"machine late by at most {max(each.late_ms for each in deaths):.0f} ms")
+    late_ms, disk_ms = max(each.late_ms for each in deaths), max(each.disk_ms for each in deaths)
+    lines.append(f"machine late by at most {late_ms:.0f} ms, its disk by {disk_ms:.0f} ms")
     return [*lines, f"requests answered {sum(each.counts.answered for each in deaths)}, given up after 20 s {failed}"]
 
 

@@ -7,7 +7,7 @@ from examples.kv.client import Counts
 from tests.helpers.fencing_bounds import Bounds
 from tests.kills.broker_deaths import BrokerDeath, quoted, quoted_restart
 
-DEATH = BrokerDeath(1, 2, False, False, 4_000, 3_000, 0, 12, Counts(answered=10))
+DEATH = BrokerDeath(1, 2, False, False, 4_000, 3_000, 0, 12, 7, Counts(answered=10))
 BOUNDS = Bounds(3)
 
 
@@ -20,13 +20,13 @@ def test_bounds_follow_from_the_settings() -> None:
 
 def test_times_are_quoted_beside_their_bound() -> None:
     """A line each, none of them broken."""
-    deaths = [DEATH, replace(DEATH, gap_ms=4_700), replace(DEATH, with_leader=True, first_commit_ms=7_000)]
+    deaths = [DEATH, replace(DEATH, gap_ms=4_700, late_ms=40), replace(DEATH, with_leader=True, first_commit_ms=7_000)]
     assert quoted(deaths, BOUNDS) == [
         "without decisions: p50 4000, p95 4700, greatest of 2 4700 ms, promised 5000 ms",
         "nodes refuse: p50 3000, p95 3000, greatest of 2 3000 ms, promised 3500 ms",
         "first commit if the leader dies too: p50 7000, p95 7000, greatest of 1 7000 ms, promised 8000 ms",
         "leader changed in 0 of 2 where it was not killed",
-        "machine late by at most 12 ms",
+        "machine late by at most 40 ms, its disk by 7 ms",
         "requests answered 30, given up after 20 s 0",
     ]
 

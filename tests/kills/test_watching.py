@@ -1,7 +1,9 @@
 """A watch tells that one of its threads has failed, and bounds from above for how long nodes refuse."""
 
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -13,6 +15,7 @@ from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import LogUnavailableError
 from tests.helpers.polling import poll_until
 from tests.kills.cluster import KvCluster
+from tests.kills.disk import Disk
 from tests.kills.repeating import Repeating
 from tests.kills.watching import Arrival, Samples, Watch
 
@@ -26,11 +29,11 @@ class BrokenStepError(Exception):
 class WatchWithoutCluster(Watch):
     """Has one step, which brings a decision at first and fails once it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         """Nothing answers at the address of Kafka."""
         self.fails = threading.Event()
         self.has_failed = threading.Event()
-        real = SimpleNamespace(cluster=ClusterConfig("test"), kafka=KafkaConfig("127.0.0.1:1"))
+        real = SimpleNamespace(cluster=ClusterConfig("test"), kafka=KafkaConfig("127.0.0.1:1"), folder=folder)
         cluster = SimpleNamespace(real=real, nodes={}, wait_until=lambda condition, _: poll_until(condition))
         super().__init__(cast("KvCluster", cluster))
 
@@ -49,27 +52,37 @@ class WatchWithoutCluster(Watch):
         assert self.has_failed.wait(5)
 
 
-def test_a_failure_is_raised_at_the_end_of_the_block() -> None:
+def test_a_failure_is_raised_at_the_end_of_the_block(tmp_path: Path) -> None:
     """Otherwise no refusal would be found, because nothing looked for one."""
-    with pytest.raises(RuntimeError, match="BrokenStepError") as raised, WatchWithoutCluster() as watch:
+    with pytest.raises(RuntimeError, match="BrokenStepError") as raised, WatchWithoutCluster(tmp_path) as watch:
         watch.fail()
     assert isinstance(raised.value.__cause__, BrokenStepError)
 
 
-def test_a_failure_is_raised_where_something_is_waited_for() -> None:
+def test_a_failure_is_raised_where_something_is_waited_for(tmp_path: Path) -> None:
     """It will not come."""
-    watch = WatchWithoutCluster()
+    watch = WatchWithoutCluster(tmp_path)
     with pytest.raises(RuntimeError, match="BrokenStepError"), watch:  # noqa: PT012 - the block is what is watched
         watch.fail()
         watch.wait_for(lambda _: False, "a decision that does not come")
 
 
-def test_a_blocks_own_error_is_raised_before_a_failure() -> None:
+def test_a_blocks_own_error_is_raised_before_a_failure(tmp_path: Path) -> None:
     """It came first, or has the same cause."""
-    watch = WatchWithoutCluster()
+    watch = WatchWithoutCluster(tmp_path)
     with pytest.raises(KeyError), watch:  # noqa: PT012 - the block is what is watched
         watch.fail()
         raise KeyError
+
+
+def test_the_slowest_write_to_the_disk_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick one behind it does not hide it."""
+    waits_s = iter([0.0, 0.05, 0.0])
+    monkeypatch.setattr("tests.kills.disk.os.fsync", lambda _: time.sleep(next(waits_s)))
+    with Disk(tmp_path) as disk:
+        for _ in range(3):
+            disk.keep()
+    assert 0.05 <= disk.late_s < 1
 
 
 def test_a_step_is_repeated_although_the_log_was_unavailable() -> None:

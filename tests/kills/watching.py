@@ -21,12 +21,14 @@ from controlplane.ports import Delivery, OutgoingRecord
 from examples.kv.moving import place_of
 from examples.kv.protocol import Connections, Unreachable
 from tests.kills.cluster import KvCluster
+from tests.kills.disk import Disk
 from tests.kills.repeating import Repeating
 
 _PROBE: Final = "probe"
 _PROBE_S: Final = 0.3
 _PROBE_TIMEOUT_MS: Final = 2_500
 _SAMPLE_S: Final = 0.05
+_DISK_S: Final = 0.1
 _POLL_MS: Final = 50
 _ANSWER_S: Final = 0.5
 
@@ -65,7 +67,7 @@ class Samples:
 
 
 class Watch:
-    """Threads: one reads decisions, one lets a probe join and leave, and one for each node asks it for its state.
+    """Threads: decisions are read, a probe joins and leaves, the disk is used, and each node is asked for its state.
 
     The probe holds no slots. It joins and leaves every 0.3 s, so that there is always something to decide, and a gap
     between decisions means that none could be made. As agents do, it sends again what is not acknowledged: a leave
@@ -77,32 +79,36 @@ class Watch:
 
     Attributes:
         arrivals: the decisions that have come.
+        disk: of the folder in which the cluster's servers keep their data.
     """
 
     def __init__(self, cluster: KvCluster) -> None:
         self._cluster = cluster
         self._ended_s: float | None = None
+        self.disk = Disk(cluster.real.folder)
         self.arrivals: list[Arrival] = []
         self._connections = Connections()
         self._source = open_source(cluster.real.cluster, cluster.real.kafka)
         self._writer = KafkaEventWriter(cluster.real.cluster, cluster.real.kafka, _PROBE_TIMEOUT_MS)
         self._samples = {node_id: Samples() for node_id in cluster.nodes}
         self._threads = Repeating(self._steps())
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         """Begin."""
         with ExitStack() as stack:
+            stack.enter_context(self.disk)
             stack.callback(self._end)
             self._threads.start()
             self.wait_for(lambda _: True, "a decision on the probe")
-            stack.pop_all()
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """End."""
-        self._end()
+        self._stack.close()
         if error is None:
             self._threads.raise_failure()
 
@@ -171,7 +177,11 @@ class Watch:
                 self._append(OutgoingRecord(MEMBERSHIP, _PROBE.encode(), encode_input(record)))
                 self._threads.ending.wait(_PROBE_S)
 
-        return [follow, probe, *(partial(sample, node_id) for node_id in sorted(self._samples))]
+        def keep() -> None:
+            self._threads.ending.wait(_DISK_S)
+            self.disk.keep()
+
+        return [follow, probe, keep, *(partial(sample, node_id) for node_id in sorted(self._samples))]
 
     def _append(self, record: OutgoingRecord) -> None:
         errors: list[str | None] = []
