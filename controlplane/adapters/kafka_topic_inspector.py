@@ -1,15 +1,18 @@
 """Describes topics and brokers of Kafka: implements the port :class:`controlplane.ports.TopicInspector`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import ConfigResource, ResourceType
+from confluent_kafka.admin import ClusterMetadata, ConfigResource, ResourceType
 
 from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
 from controlplane.adapters.kafka_errors import error_of
 from controlplane.kafka_rules.promises import INTERNAL_TOPICS, DescribedKafka
 from controlplane.kafka_rules.topics_file import ActualTopic
+
+_SETTINGS_TIMEOUT_S: Final = 2.0
+"""A broker may die between two requests, and librdkafka takes most of a core while it waits for one that is named."""
 
 
 class KafkaTopicInspector:
@@ -43,19 +46,25 @@ class KafkaTopicInspector:
                 replication=min(len(partition.replicas) for partition in partitions),
                 settings=settings[name],
             )
-        return DescribedKafka(len(metadata.brokers), found, hidden, self.broker_settings(metadata.brokers))
+        return DescribedKafka(len(metadata.brokers), found, hidden, self.broker_settings(metadata))
 
-    def broker_settings(self, brokers: Any) -> dict[str, str]:  # noqa: ANN401 - confluent_kafka has no type for it
-        """The settings of one of these brokers; empty if this client may not read them."""
-        if not brokers:
+    def broker_settings(self, metadata: ClusterMetadata) -> dict[str, str]:
+        """The settings of the broker that has sent this answer; empty if this client may not read them.
+
+        Kafka shows a dead broker until its session has ended, so another one is asked only if the sender is not known:
+        the answer came over an address that stands for all brokers.
+        """
+        if not metadata.brokers:
             return {}
-        resource = ConfigResource(ResourceType.BROKER, str(min(brokers)))
+        sender = metadata.orig_broker_id
+        asked = sender if sender in metadata.brokers else min(metadata.brokers)
+        resource = ConfigResource(ResourceType.BROKER, str(asked))
         try:
-            (answer,) = self._admin.client.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S).values()
-            entries = answer.result(REQUEST_TIMEOUT_S)
+            (answer,) = self._admin.client.describe_configs([resource], request_timeout=_SETTINGS_TIMEOUT_S).values()
+            entries = answer.result(_SETTINGS_TIMEOUT_S)
         except (KafkaException, TimeoutError):
-            # Advice is left out then, and a transaction may stay open as with Kafka's default session. A controller
-            # needs no right to read them, and the broker that is asked may be the one that has just died.
+            # Advice is left out then, and a transaction may stay open as with Kafka's default session: a controller
+            # needs no right to read them.
             return {}
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 

@@ -24,10 +24,9 @@ def ask_transaction_timeout_ms(bootstrap_servers: str, cluster: str, security: M
         shown = admin.client.list_topics(timeout=REQUEST_TIMEOUT_S)
     except KafkaException as error:
         raise admin.failure(error, "describe", "the brokers") from error
-    brokers = sorted(shown.brokers)
     log = shown.topics.get(topic_name(cluster, DECISIONS))
     copies = [] if log is None else [len(partition.replicas) for partition in log.partitions.values()]
-    count = max(len(brokers), *copies, 0)
+    count = max(len(shown.brokers), *copies, 0)
     # A controller needs no right to read the settings of brokers, and one broker has no session that matters.
-    settings = KafkaTopicInspector(admin).broker_settings(brokers) if count > 1 else {}
+    settings = KafkaTopicInspector(admin).broker_settings(shown) if count > 1 else {}
     return transaction_timeout_ms(count, int(settings.get(BROKER_SESSION, USUAL_SESSION_MS)))

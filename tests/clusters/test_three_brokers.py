@@ -7,6 +7,8 @@ from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.adapters.kafka_admin import apply_topics
+from controlplane.adapters.kafka_admin_client import KafkaAdmin
+from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.embedded.kafka_cluster import EmbeddedKafkaCluster
 from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, RECOMMENDED_MS
@@ -90,6 +92,22 @@ def test_another_broker_leads_when_one_is_killed_and_it_returns_in_sync(
     kafka_cluster.brokers[killed].start()
     leaders.wait_until_in_sync()
     assert killed in leaders.partition(cluster_name).isrs
+
+
+def test_brokers_that_live_show_their_settings_beside_one_that_has_just_died(
+    kafka_cluster: EmbeddedKafkaCluster, cluster_name: str
+) -> None:
+    """Kafka shows the dead one until its session ends. A controller that waited for it took a core for 10 s."""
+    create(kafka_cluster.bootstrap_servers, cluster_name)
+    inspector = KafkaTopicInspector(KafkaAdmin(cluster_name, kafka_cluster.bootstrap_servers, {}))
+    for killed in kafka_cluster.brokers.values():
+        assert inspector.describe([cluster_name]).brokers == 3
+        killed.kill()
+        described = inspector.describe([cluster_name])
+        assert described.brokers == 3, "the session has ended before Kafka was asked"
+        assert described.broker_settings[BROKER_SESSION] == str(RECOMMENDED_MS[BROKER_SESSION])
+        killed.start()
+        PartitionLeaders(kafka_cluster.bootstrap_servers).wait_until_in_sync()
 
 
 def test_a_paused_broker_holds_writes_back_until_its_session_ends(

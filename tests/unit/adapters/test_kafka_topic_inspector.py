@@ -1,8 +1,10 @@
 """What a broker shows of a topic that another one has just created or deleted, without a broker."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource
 
@@ -13,14 +15,18 @@ THERE, GOING = "test.decisions", "test.heartbeats"
 
 
 class FakeClient:
-    """Lists two topics, and knows the settings of one of them."""
+    """Lists two topics and brokers, and knows the settings of one topic and of every broker."""
+
+    def __init__(self, sender: int = 2, brokers: Sequence[int] = (1, 2, 3)) -> None:
+        """The broker of this id sends the list."""
+        self._sender, self._brokers = sender, brokers
 
     def list_topics(self, timeout: float) -> SimpleNamespace:
         """Both, with one partition each."""
         assert timeout > 0
         partitions = {0: SimpleNamespace(replicas=[1, 2])}
         topics = {name: SimpleNamespace(partitions=partitions) for name in (THERE, GOING)}
-        return SimpleNamespace(topics=topics, brokers={})
+        return SimpleNamespace(topics=topics, brokers=dict.fromkeys(self._brokers), orig_broker_id=self._sender)
 
     def describe_configs(self, resources: list[ConfigResource], request_timeout: float) -> dict[ConfigResource, Any]:
         """An answer for each."""
@@ -33,6 +39,8 @@ class FakeClient:
 def _settings(name: str) -> dict[str, SimpleNamespace]:
     if name == GOING:
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    if name.isdecimal():
+        return {"asked": SimpleNamespace(value=name)}
     return {"retention.ms": SimpleNamespace(value="-1"), "unknown": SimpleNamespace(value=None)}
 
 
@@ -44,3 +52,17 @@ def test_a_topic_that_only_some_brokers_know_counts_as_missing() -> None:
     assert described.topics[THERE].replication == 2
     assert described.topics[THERE].settings == {"retention.ms": "-1"}
     assert described.hidden == {}
+
+
+@pytest.mark.parametrize(
+    ("client", "asked"),
+    [
+        (FakeClient(sender=2), {"asked": "2"}),
+        (FakeClient(sender=-1), {"asked": "1"}),  # over an address that stands for all brokers
+        (FakeClient(sender=-1, brokers=()), {}),
+    ],
+)
+def test_the_broker_that_answers_is_asked_for_its_settings(client: FakeClient, asked: dict[str, str]) -> None:
+    """Another one may be dead, though Kafka still shows it."""
+    admin = cast("KafkaAdmin", SimpleNamespace(client=client))
+    assert KafkaTopicInspector(admin).describe([THERE]).broker_settings == asked
