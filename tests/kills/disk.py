@@ -12,8 +12,8 @@ MEMORY: Final = Path("/dev/shm")  # noqa: S108 - the file system in memory of Li
 class Disk:
     """Writes a few bytes now and then, and waits until the disk has kept them. A context manager: it closes its file.
 
-    Kafka's controllers wait for their disks before they give a broker up, and the new leaders of partitions before they
-    lead. A virtual disk that others use too was seen to take a second.
+    Kafka's controllers wait for their disks before they give a broker up, and a broker writes a file for each partition
+    that changes its leader.
 
     Args:
         folder: where the file is.
