@@ -1,18 +1,20 @@
 """Describes topics and brokers of Kafka: implements the port :class:`controlplane.ports.TopicInspector`."""
 
-from collections.abc import Sequence
-from typing import Final
+import contextlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import ClusterMetadata, ConfigResource, ResourceType
+from confluent_kafka.admin import ClusterMetadata, ConfigEntry, ConfigResource, ResourceType
 
 from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
 from controlplane.adapters.kafka_errors import error_of
+from controlplane.errors import LogUnavailableError
 from controlplane.kafka_rules.promises import INTERNAL_TOPICS, DescribedKafka
 from controlplane.kafka_rules.topics_file import ActualTopic
 
-_SETTINGS_TIMEOUT_S: Final = 2.0
-"""A broker may die between two requests, and librdkafka takes most of a core while it waits for one that is named."""
+_Answers: TypeAlias = "Mapping[ConfigResource, Future[Mapping[str, ConfigEntry]]]"
 
 
 class KafkaTopicInspector:
@@ -32,9 +34,14 @@ class KafkaTopicInspector:
             metadata = self._admin.client.list_topics(timeout=REQUEST_TIMEOUT_S)
         except KafkaException as error:
             raise self._admin.failure(error, "describe", "the topics") from error
+        if not metadata.brokers:
+            raise LogUnavailableError(
+                "Kafka shows no brokers: they are starting, or have lost their controllers; try again"
+            )
         names = [name for name in topics if name in metadata.topics and metadata.topics[name].partitions]
         hidden = self._hidden([name for name in topics if name in INTERNAL_TOPICS and name not in names])
-        settings = self._settings(names, hidden)
+        answers = self._ask_settings(metadata, names)
+        settings = self._settings(answers, hidden)
         found = {}
         for name in names:
             if name not in settings:
@@ -46,27 +53,26 @@ class KafkaTopicInspector:
                 replication=min(len(partition.replicas) for partition in partitions),
                 settings=settings[name],
             )
-        return DescribedKafka(len(metadata.brokers), found, hidden, self.broker_settings(metadata))
+        return DescribedKafka(len(metadata.brokers), found, hidden, _broker_settings(answers))
 
     def broker_settings(self, metadata: ClusterMetadata) -> dict[str, str]:
-        """The settings of the broker that has sent this answer; empty if this client may not read them.
+        """The settings of the broker that has sent this answer; empty if this client may not read them."""
+        return _broker_settings(self._ask_settings(metadata, ())) if metadata.brokers else {}
 
-        Kafka shows a dead broker until its session has ended, so another one is asked only if the sender is not known:
-        the answer came over an address that stands for all brokers.
+    def _ask_settings(self, metadata: ClusterMetadata, names: Sequence[str]) -> _Answers:
+        """Ask the broker that has sent this answer for its settings and for those of topics, in one request.
+
+        librdkafka sends a request that names a broker to that one. A request about topics alone goes to the one that is
+        shown as the controller, which may be dead, because Kafka shows a dead broker until its session has ended. While
+        it waits for a broker that refuses connections, librdkafka takes most of a core. Another broker than the sender
+        is named only if the sender is not known: the answer came over an address that stands for all brokers.
         """
-        if not metadata.brokers:
-            return {}
         sender = metadata.orig_broker_id
         asked = sender if sender in metadata.brokers else min(metadata.brokers)
-        resource = ConfigResource(ResourceType.BROKER, str(asked))
-        try:
-            (answer,) = self._admin.client.describe_configs([resource], request_timeout=_SETTINGS_TIMEOUT_S).values()
-            entries = answer.result(_SETTINGS_TIMEOUT_S)
-        except (KafkaException, TimeoutError):
-            # Advice is left out then, and a transaction may stay open as with Kafka's default session: a controller
-            # needs no right to read them.
-            return {}
-        return {name: entry.value for name, entry in entries.items() if entry.value is not None}
+        broker = ConfigResource(ResourceType.BROKER, str(asked))
+        resources = [broker, *(ConfigResource(ResourceType.TOPIC, name) for name in names)]
+        answers: _Answers = self._admin.client.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S)
+        return answers
 
     def _hidden(self, names: Sequence[str]) -> dict[str, str]:
         """Those of the missing topics that exist, or may exist, with the reason why Kafka does not show them."""
@@ -85,13 +91,11 @@ class KafkaTopicInspector:
                     hidden[name] = str(failure)
         return hidden
 
-    def _settings(self, names: Sequence[str], hidden: dict[str, str]) -> dict[str, dict[str, str]]:
-        if not names:
-            return {}
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        answers = self._admin.client.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S)
+    def _settings(self, answers: _Answers, hidden: dict[str, str]) -> dict[str, dict[str, str]]:
         settings = {}
         for resource, answer in answers.items():
+            if resource.restype is not ResourceType.TOPIC:
+                continue
             try:
                 entries = answer.result(REQUEST_TIMEOUT_S)
             except (KafkaException, TimeoutError) as error:
@@ -103,5 +107,19 @@ class KafkaTopicInspector:
                     hidden[resource.name] = str(failure)
                     continue
                 raise failure from error
-            settings[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+            settings[resource.name] = _values(entries)
         return settings
+
+
+def _broker_settings(answers: _Answers) -> dict[str, str]:
+    for resource, answer in answers.items():
+        if resource.restype is ResourceType.BROKER:
+            # Advice is left out without them, and a transaction may stay open as with Kafka's default session: a
+            # controller needs no right to read them.
+            with contextlib.suppress(KafkaException, TimeoutError):
+                return _values(answer.result(REQUEST_TIMEOUT_S))
+    return {}
+
+
+def _values(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:
+    return {name: entry.value for name, entry in entries.items() if entry.value is not None}

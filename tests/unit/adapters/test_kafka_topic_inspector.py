@@ -6,10 +6,11 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ConfigResource
+from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
 from controlplane.adapters.kafka_admin_client import KafkaAdmin
 from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
+from controlplane.errors import LogUnavailableError
 
 THERE, GOING = "test.decisions", "test.heartbeats"
 
@@ -20,6 +21,7 @@ class FakeClient:
     def __init__(self, sender: int = 2, brokers: Sequence[int] = (1, 2, 3)) -> None:
         """The broker of this id sends the list."""
         self._sender, self._brokers = sender, brokers
+        self.requests: list[list[str]] = []
 
     def list_topics(self, timeout: float) -> SimpleNamespace:
         """Both, with one partition each."""
@@ -31,6 +33,7 @@ class FakeClient:
     def describe_configs(self, resources: list[ConfigResource], request_timeout: float) -> dict[ConfigResource, Any]:
         """An answer for each."""
         assert request_timeout > 0
+        self.requests.append([resource.name for resource in resources])
         return {
             resource: SimpleNamespace(result=lambda _, name=resource.name: _settings(name)) for resource in resources
         }
@@ -59,10 +62,19 @@ def test_a_topic_that_only_some_brokers_know_counts_as_missing() -> None:
     [
         (FakeClient(sender=2), {"asked": "2"}),
         (FakeClient(sender=-1), {"asked": "1"}),  # over an address that stands for all brokers
-        (FakeClient(sender=-1, brokers=()), {}),
     ],
 )
-def test_the_broker_that_answers_is_asked_for_its_settings(client: FakeClient, asked: dict[str, str]) -> None:
-    """Another one may be dead, though Kafka still shows it."""
+def test_the_broker_that_answers_is_asked_for_settings(client: FakeClient, asked: dict[str, str]) -> None:
+    """Another one may be dead, though Kafka still shows it. One request also asks for the topics' settings."""
     admin = cast("KafkaAdmin", SimpleNamespace(client=client))
     assert KafkaTopicInspector(admin).describe([THERE]).broker_settings == asked
+    assert client.requests == [[*asked.values(), THERE]]
+
+
+def test_brokers_that_show_none_of_them_are_asked_later() -> None:
+    """They are starting. No topic is missing for that."""
+    admin = cast("KafkaAdmin", SimpleNamespace(client=FakeClient(brokers=())))
+    with pytest.raises(LogUnavailableError, match="shows no brokers"):
+        KafkaTopicInspector(admin).describe([THERE])
+    shown = SimpleNamespace(brokers={}, orig_broker_id=-1)
+    assert KafkaTopicInspector(admin).broker_settings(cast("ClusterMetadata", shown)) == {}
