@@ -1,6 +1,9 @@
 """Writes ticks, which mark time in the log, to each partition of ``heartbeats``; standbys tick like the leader."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final
 
 import structlog
 
@@ -11,6 +14,13 @@ from controlplane.core.values.identifiers import ControllerId, Epoch, Seq, Topic
 from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Clock, Delivery, EventWriter, OutgoingRecord, Threads
 from controlplane.service.guarded_thread import GuardedThread
+
+UNANSWERED_AT_MOST: Final = 5
+"""Ticks to one partition that wait for their answers at once: ticks come in time if an answer takes so many intervals.
+
+More of them would mark no time, because they arrive together once the partition takes records again. A controller's
+hundreds took all of a core for seconds after the death of one of three brokers, when every process had most to do.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -29,6 +39,7 @@ class Ticker:
         self._acknowledged_at_ms = self._began_at_ms = clock.monotonic_ms()
         self._acknowledged_at_ms_in: dict[TopicPartition, int] = {}
         self._appended_at_ms: dict[TopicPartition, int] = {}
+        self._unanswered: Counter[int] = Counter()
         self._stood_still_ms = 0
         self._wakes_at_ms: int | None = None
         self._partitions = 0
@@ -133,10 +144,13 @@ class Ticker:
     def _tick(self, partitions: Iterable[int]) -> None:
         value = encode_input(Tick(self._controller_id, self._clock.wall_ms(), *self._read))
         key = self._controller_id.encode()
-        for partition in partitions:
-            self._writer.send(OutgoingRecord(HEARTBEATS, key, value, partition), self._on_delivery)
+        for number in partitions:
+            if self._unanswered[number] < UNANSWERED_AT_MOST:
+                self._writer.send(OutgoingRecord(HEARTBEATS, key, value, number), partial(self._on_delivery, number))
+                self._unanswered[number] += 1
 
-    def _on_delivery(self, delivery: Delivery) -> None:
+    def _on_delivery(self, number: int, delivery: Delivery) -> None:
+        self._unanswered[number] -= 1
         if delivery.denied:
             self._denied = delivery.error
         if delivery.error is None:

@@ -7,8 +7,8 @@ import pytest
 
 from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.service.ticker import Ticker
-from controlplane.testing import MemoryBroker, MemoryEventWriter, VirtualClock
+from controlplane.service.ticker import UNANSWERED_AT_MOST, Ticker
+from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 
 CLUSTER = ClusterConfig("test")
 INTERVAL_MS = 100
@@ -111,6 +111,36 @@ def test_the_partition_without_acknowledgements_for_longest_is_told() -> None:
     ticker.start()
     assert ticker.since_acknowledged_ms() <= INTERVAL_MS
     assert ticker.longest_unanswered_ms() == pytest.approx(20 * INTERVAL_MS, abs=2 * INTERVAL_MS)
+
+
+def test_ticks_do_not_pile_up_for_a_partition_that_takes_none() -> None:
+    """They would all arrive at once, and cost most when every process has much to do. Others get theirs meanwhile."""
+    clock = VirtualClock()
+    broker = MemoryBroker(clock)
+    topic = CLUSTER.topic(HEARTBEATS)
+    broker.create_topic(topic, 2)
+    ends: list[tuple[int, int]] = []
+
+    def look() -> None:
+        offsets = MemoryLogReader(CLUSTER, broker).end_offsets(HEARTBEATS)
+        ends.append((offsets[TopicPartition(HEARTBEATS, 0)], offsets[TopicPartition(HEARTBEATS, 1)]))
+
+    def lose() -> None:
+        look()
+        broker.lose_leader(topic, 1)
+
+    def elect() -> None:
+        broker.elect_leader(topic, 1)
+        look()
+
+    some: Any = OneThread(clock, lambda: None, lose, *[lambda: None] * 15, elect, *[lambda: None] * 8, look)
+    ticker = Ticker(MemoryEventWriter(CLUSTER, broker), clock, some, "c1", INTERVAL_MS)
+    ticker.cover(2)
+    ticker.start()
+    before, late, after = ends
+    assert before == (2, 2)
+    assert late == (18, 2 + UNANSWERED_AT_MOST)
+    assert (after[0] - late[0], after[1] - late[1]) == (9, 8), "one at each interval again, once late ones are answered"
 
 
 def test_a_thread_that_wakes_before_the_ticker_knows_of_the_time() -> None:

@@ -1,0 +1,14 @@
+"""Bugs in ``controlplane/service/ticker.py``."""
+
+from typing import Final
+
+from tests.mutants.mutant import Bug
+
+BUGS: Final = (
+    Bug(
+        "ticks pile up for a partition that takes none",
+        "if self._unanswered[number] < UNANSWERED_AT_MOST:",
+        "if True:",
+        tests=("unit/service/test_ticker.py",),
+    ),
+)
