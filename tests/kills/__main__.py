@@ -2,9 +2,6 @@
 
 With ``--brokers 3 --controllers-apart`` brokers die, alone and with the controllers' leader, and are restarted. With
 ``--slots 131072`` one of five nodes that hold so many slots dies.
-
-The servers' data is in memory where the system has a file system there, because every bound waits for Kafka's disks:
-what a slow one costs is seen with ``--folder``, beside how late it was.
 """
 
 import argparse
@@ -23,7 +20,6 @@ from tests.helpers.fencing_bounds import Bounds
 from tests.helpers.real_cluster import RealCluster
 from tests.kills.broker_deaths import kill_brokers, quoted, quoted_restart, restart_brokers
 from tests.kills.cluster import KvCluster
-from tests.kills.disk import quick_folder
 from tests.kills.killing import repeat, summary
 from tests.kills.many_slots import kill_one_of_five, options_for
 
@@ -37,10 +33,10 @@ def main() -> int:
     parser.add_argument("--controllers-apart", action="store_true", help="Kafka's controllers are no brokers")
     parser.add_argument("--slots", type=int, help="kill one of five nodes that hold so many slots, once, and no other")
     parser.add_argument("--rate", type=float, default=100.0, help="requests a second")
-    parser.add_argument("--folder", type=Path, help="data and logs, kept; a temporary one in memory otherwise")
+    parser.add_argument("--folder", type=Path, help="data and logs, kept; a temporary one otherwise")
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    with tempfile.TemporaryDirectory(prefix="kills-", dir=quick_folder()) as temporary:
+    with tempfile.TemporaryDirectory(prefix="kills-") as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         if options.slots is not None:

@@ -4,9 +4,7 @@ import os
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
-
-MEMORY: Final = Path("/dev/shm")  # noqa: S108 - the file system in memory of Linux, where there is one
+from typing import Self
 
 
 class Disk:
@@ -45,8 +43,3 @@ class Disk:
         os.write(self._file, b"kept")
         os.fsync(self._file)
         self.late_s = max(self.late_s, time.monotonic() - began_s)
-
-
-def quick_folder() -> str | None:
-    """A folder in memory, where the system has one that can be written; None is the system's for temporary files."""
-    return str(MEMORY) if os.access(MEMORY, os.W_OK) else None
