@@ -3,16 +3,19 @@
 import contextlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import ClusterMetadata, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, ResourceType
 
 from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
 from controlplane.adapters.kafka_errors import error_of
 from controlplane.errors import LogUnavailableError
 from controlplane.kafka_rules.promises import INTERNAL_TOPICS, DescribedKafka
 from controlplane.kafka_rules.topics_file import ActualTopic
+
+_HIDDEN_TIMEOUT_S: Final = 2.0
+"""librdkafka asks the broker that is shown as the controller here, and takes a core while that one is dead."""
 
 _Answers: TypeAlias = "Mapping[ConfigResource, Future[Mapping[str, ConfigEntry]]]"
 
@@ -31,7 +34,7 @@ class KafkaTopicInspector:
     def describe(self, topics: Sequence[str]) -> DescribedKafka:
         """See :meth:`controlplane.ports.TopicInspector.describe`."""
         try:
-            metadata = self._admin.client.list_topics(timeout=REQUEST_TIMEOUT_S)
+            metadata = list_by_known_broker(self._admin.client)
         except KafkaException as error:
             raise self._admin.failure(error, "describe", "the topics") from error
         if not metadata.brokers:
@@ -64,8 +67,7 @@ class KafkaTopicInspector:
 
         librdkafka sends a request that names a broker to that one. A request about topics alone goes to the one that is
         shown as the controller, which may be dead, because Kafka shows a dead broker until its session has ended. While
-        it waits for a broker that refuses connections, librdkafka takes most of a core. Another broker than the sender
-        is named only if the sender is not known: the answer came over an address that stands for all brokers.
+        it waits for a broker that refuses connections, librdkafka takes most of a core.
         """
         sender = metadata.orig_broker_id
         asked = sender if sender in metadata.brokers else min(metadata.brokers)
@@ -78,7 +80,7 @@ class KafkaTopicInspector:
         """Those of the missing topics that exist, or may exist, with the reason why Kafka does not show them."""
         if not names:
             return {}
-        answers = self._admin.client.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
+        answers = self._admin.client.describe_topics(TopicCollection(list(names)), request_timeout=_HIDDEN_TIMEOUT_S)
         hidden = {}
         for name, answer in answers.items():
             try:
@@ -109,6 +111,20 @@ class KafkaTopicInspector:
                 raise failure from error
             settings[resource.name] = _values(entries)
         return settings
+
+
+def list_by_known_broker(client: AdminClient) -> ClusterMetadata:
+    """All brokers and topics, as a broker shows them whose id is known.
+
+    A new client does not know to which broker its first connection leads; the first answer tells it the ids of all.
+
+    Raises:
+        KafkaException: Kafka did not answer in time, or refuses this client's login.
+    """
+    metadata = client.list_topics(timeout=REQUEST_TIMEOUT_S)
+    if metadata.orig_broker_id in metadata.brokers:
+        return metadata
+    return client.list_topics(timeout=REQUEST_TIMEOUT_S)
 
 
 def _broker_settings(answers: _Answers) -> dict[str, str]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaException
 
-from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
-from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
+from controlplane.adapters.kafka_admin_client import KafkaAdmin
+from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector, list_by_known_broker
 from controlplane.config import DECISIONS, topic_name
 from controlplane.kafka_rules.broker_sessions import BROKER_SESSION, USUAL_SESSION_MS, transaction_timeout_ms
 
@@ -21,7 +21,7 @@ def ask_transaction_timeout_ms(bootstrap_servers: str, cluster: str, security: M
     """
     admin = KafkaAdmin(cluster, bootstrap_servers, security)
     try:
-        shown = admin.client.list_topics(timeout=REQUEST_TIMEOUT_S)
+        shown = list_by_known_broker(admin.client)
     except KafkaException as error:
         raise admin.failure(error, "describe", "the brokers") from error
     log = shown.topics.get(topic_name(cluster, DECISIONS))

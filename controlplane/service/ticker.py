@@ -15,10 +15,10 @@ from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Clock, Delivery, EventWriter, OutgoingRecord, Threads
 from controlplane.service.guarded_thread import GuardedThread
 
-UNANSWERED_AT_MOST: Final = 5
-"""Ticks to one partition that wait for their answers at once: ticks come in time if an answer takes so many intervals.
+UNANSWERED_MS: Final = 500
+"""Time whose ticks to one partition may wait for their answers at once: ticks come in time if an answer takes as long.
 
-More of them would mark no time, because they arrive together once the partition takes records again. A controller's
+More of them would mark little time, because they arrive together once the partition takes records again. A controller's
 hundreds took all of a core for seconds after the death of one of three brokers, when every process had most to do.
 """
 
@@ -36,6 +36,7 @@ class Ticker:
         self._clock = clock
         self._controller_id = controller_id
         self._interval_ms = interval_ms
+        self._unanswered_at_most = max(2, -(-UNANSWERED_MS // interval_ms))
         self._acknowledged_at_ms = self._began_at_ms = clock.monotonic_ms()
         self._acknowledged_at_ms_in: dict[TopicPartition, int] = {}
         self._appended_at_ms: dict[TopicPartition, int] = {}
@@ -145,7 +146,7 @@ class Ticker:
         value = encode_input(Tick(self._controller_id, self._clock.wall_ms(), *self._read))
         key = self._controller_id.encode()
         for number in partitions:
-            if self._unanswered[number] < UNANSWERED_AT_MOST:
+            if self._unanswered[number] < self._unanswered_at_most:
                 self._writer.send(OutgoingRecord(HEARTBEATS, key, value, number), partial(self._on_delivery, number))
                 self._unanswered[number] += 1
 

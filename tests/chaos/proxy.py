@@ -135,7 +135,7 @@ def _command_of_caller(its_port: int, our_port: int) -> str:
     for connection in psutil.net_connections("tcp"):
         ends = [address.port for address in (connection.laddr, connection.raddr) if address]
         if ends == [its_port, our_port] and connection.pid:
-            with contextlib.suppress(psutil.NoSuchProcess):
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 return " ".join(psutil.Process(connection.pid).cmdline())
     return ""
 

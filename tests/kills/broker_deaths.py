@@ -103,7 +103,7 @@ def kill_brokers(
             watch.longest_refusal_s() * 1_000,
             first_commit_ms,
             watch.late_s * 1_000,
-            watch.disk.late_s * 1_000,
+            watch.disk.longest_s * 1_000,
             counts,
         )
 

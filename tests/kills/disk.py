@@ -17,14 +17,14 @@ class Disk:
         folder: where the file is.
 
     Attributes:
-        late_s: how long it took at worst.
+        longest_s: how long it took at worst.
     """
 
     def __init__(self, folder: Path) -> None:
         """Nothing is written yet."""
         self._path = folder / "kept"
         self._file = -1
-        self.late_s = 0.0
+        self.longest_s = 0.0
 
     def __enter__(self) -> Self:
         """Open the file."""
@@ -42,4 +42,4 @@ class Disk:
         began_s = time.monotonic()
         os.write(self._file, b"kept")
         os.fsync(self._file)
-        self.late_s = max(self.late_s, time.monotonic() - began_s)
+        self.longest_s = max(self.longest_s, time.monotonic() - began_s)

@@ -82,7 +82,7 @@ def test_the_slowest_write_to_the_disk_is_kept(tmp_path: Path, monkeypatch: pyte
     with Disk(tmp_path) as disk:
         for _ in range(3):
             disk.keep()
-    assert 0.05 <= disk.late_s < 1
+    assert 0.05 <= disk.longest_s < 1
 
 
 def test_a_step_is_repeated_although_the_log_was_unavailable() -> None:

@@ -18,9 +18,9 @@ THERE, GOING = "test.decisions", "test.heartbeats"
 class FakeClient:
     """Lists two topics and brokers, and knows the settings of one topic and of every broker."""
 
-    def __init__(self, sender: int = 2, brokers: Sequence[int] = (1, 2, 3)) -> None:
-        """The broker of this id sends the list."""
-        self._sender, self._brokers = sender, brokers
+    def __init__(self, *senders: int, brokers: Sequence[int] = (1, 2, 3)) -> None:
+        """The brokers of these ids send the lists, one after the other; -1 if the client does not know the id."""
+        self._senders, self._brokers = list(senders), brokers
         self.requests: list[list[str]] = []
 
     def list_topics(self, timeout: float) -> SimpleNamespace:
@@ -28,7 +28,7 @@ class FakeClient:
         assert timeout > 0
         partitions = {0: SimpleNamespace(replicas=[1, 2])}
         topics = {name: SimpleNamespace(partitions=partitions) for name in (THERE, GOING)}
-        return SimpleNamespace(topics=topics, brokers=dict.fromkeys(self._brokers), orig_broker_id=self._sender)
+        return SimpleNamespace(topics=topics, brokers=dict.fromkeys(self._brokers), orig_broker_id=self._senders.pop(0))
 
     def describe_configs(self, resources: list[ConfigResource], request_timeout: float) -> dict[ConfigResource, Any]:
         """An answer for each."""
@@ -49,7 +49,7 @@ def _settings(name: str) -> dict[str, SimpleNamespace]:
 
 def test_a_topic_that_only_some_brokers_know_counts_as_missing() -> None:
     """It is being created or deleted: the next look finds it, or does not."""
-    admin = cast("KafkaAdmin", SimpleNamespace(client=FakeClient()))
+    admin = cast("KafkaAdmin", SimpleNamespace(client=FakeClient(2)))
     described = KafkaTopicInspector(admin).describe([THERE, GOING, "test.never-made"])
     assert list(described.topics) == [THERE]
     assert described.topics[THERE].replication == 2
@@ -60,8 +60,9 @@ def test_a_topic_that_only_some_brokers_know_counts_as_missing() -> None:
 @pytest.mark.parametrize(
     ("client", "asked"),
     [
-        (FakeClient(sender=2), {"asked": "2"}),
-        (FakeClient(sender=-1), {"asked": "1"}),  # over an address that stands for all brokers
+        (FakeClient(2), {"asked": "2"}),
+        (FakeClient(-1, 3), {"asked": "3"}),  # a new client's first connection
+        (FakeClient(-1, -1), {"asked": "1"}),
     ],
 )
 def test_the_broker_that_answers_is_asked_for_settings(client: FakeClient, asked: dict[str, str]) -> None:
@@ -73,7 +74,7 @@ def test_the_broker_that_answers_is_asked_for_settings(client: FakeClient, asked
 
 def test_brokers_that_show_none_of_them_are_asked_later() -> None:
     """They are starting. No topic is missing for that."""
-    admin = cast("KafkaAdmin", SimpleNamespace(client=FakeClient(brokers=())))
+    admin = cast("KafkaAdmin", SimpleNamespace(client=FakeClient(-1, -1, brokers=())))
     with pytest.raises(LogUnavailableError, match="shows no brokers"):
         KafkaTopicInspector(admin).describe([THERE])
     shown = SimpleNamespace(brokers={}, orig_broker_id=-1)

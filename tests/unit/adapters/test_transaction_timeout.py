@@ -26,7 +26,7 @@ class Brokers:
         del timeout
         log = SimpleNamespace(partitions={0: SimpleNamespace(replicas=list(range(1, self._copies + 1)))})
         topics = {"demo.decisions": log} if self._copies else {}
-        return SimpleNamespace(brokers=dict.fromkeys(range(1, self._count + 1)), topics=topics)
+        return SimpleNamespace(brokers=dict.fromkeys(range(1, self._count + 1)), topics=topics, orig_broker_id=1)
 
     def describe_configs(self, resources: list[object], request_timeout: float) -> dict[object, "Brokers"]:
         """An answer that is still to come."""
