@@ -42,7 +42,8 @@ TABLE_0 = TopicPartition(ROUTING_TABLE, 0)
 _PAUSE_S = 0.05
 """Well below the time for which the broker keeps a fetch open that finds nothing."""
 _UNPAUSED_READS = 5
-_ENDS_BY_CHANCE = 5
+_ENDS_BY_CHANCE = 1
+"""A busy broker was seen to answer one fetch as if there were nothing, though no read was late."""
 _CHANGE_DEADLINE_S = 20.0
 """Kafka acknowledges a changed setting before every broker goes by it."""
 
@@ -142,18 +143,17 @@ class ReaderContract:
         reader.assign({DECISIONS_0: 0})
         send_all(writer, [decision(b"first")])
         read_some(reader, 1)
-        read_at, in_a_row, ends = time.monotonic(), 0, 0
-        while in_a_row < _UNPAUSED_READS:
+        read_at, unpaused, ends = time.monotonic(), 0, 0
+        while unpaused < _UNPAUSED_READS:
             send_all(writer, [decision(b"next")])
             batches = [reader.poll(10, 5_000)]
             while not batches[-1].records:
                 batches.append(reader.poll(10, 5_000))
             before, read_at = read_at, time.monotonic()
-            # Where the machine was busy, the reader has met a pause, though perhaps not between these two reads.
-            unpaused, ended = read_at - before < _PAUSE_S, any(batch.ended for batch in batches)
-            in_a_row = in_a_row + 1 if unpaused and not ended else 0
-            ends += unpaused and ended
-            assert ends < _ENDS_BY_CHANCE, "an end is told again and again"
+            # Where the machine was busy, the reader has met a pause.
+            unpaused = unpaused + 1 if read_at - before < _PAUSE_S else 0
+            ends += unpaused > 1 and any(batch.ended for batch in batches)
+            assert ends <= _ENDS_BY_CHANCE, "an end is told again"
 
     def test_an_end_is_told_once(self, world: LogWorld) -> None:
         """A quiet partition costs nothing: with nothing new there is nothing to say."""
