@@ -19,6 +19,7 @@ from controlplane.ports import Delivery, EventWriter
 
 _POLL_MS: Final = 500
 """The longest time between two polls of the writer."""
+_REPORTING_STATES: Final = frozenset({SessionState.ACTIVE, SessionState.DRAINING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class LoadReports:
     """How an agent measures and reports its load.
 
     Attributes:
-        source: measures the load since its last call.
+        source: measures the load since its last call. If it raises, this report is left out, with a warning.
         writer: appends the reports, and nothing else. It belongs to the agent.
         interval_ms: interval of the reports.
     """
@@ -37,7 +38,7 @@ class LoadReports:
 
 
 class LoadThread:
-    """Measures and reports the load at intervals while the node is a member."""
+    """Measures and reports the load at intervals while the node is a member, and while it is drained."""
 
     def __init__(self, shared: Shared, session: SessionThread, reports: LoadReports) -> None:
         """Set up; :meth:`run` begins to measure. The writer belongs to the caller."""
@@ -53,12 +54,19 @@ class LoadThread:
         while not self._shared.stopping.wait(min(max(due_ms - clock.monotonic_ms(), 1), _POLL_MS) / 1_000):
             if clock.monotonic_ms() >= due_ms:
                 due_ms = clock.monotonic_ms() + interval_ms
-                if self._session.state is SessionState.ACTIVE:
+                if self._session.state in _REPORTING_STATES:
                     self._report()
             self._reports.writer.poll(0)
 
     def _report(self) -> None:
-        load, sent_at_ms = self._reports.source(), self._shared.clock.wall_ms()
+        try:
+            load = self._reports.source()
+        except Exception as error:
+            self._shared.metrics.load_reports_not_measured.inc()
+            text = "load not measured: the load source failed, and this report is left out"
+            self._shared.logger.warning(text, error=repr(error), exc_info=True)
+            return
+        sent_at_ms = self._shared.clock.wall_ms()
         report = load_record(
             self._shared.node,
             load,

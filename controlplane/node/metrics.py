@@ -80,6 +80,7 @@ class NodeMetrics:
         self.heartbeats_given_up = collectors.heartbeats.labels(*labels, "given_up")
         self.load_reports_acknowledged = collectors.load_reports.labels(*labels, "acknowledged")
         self.load_reports_given_up = collectors.load_reports.labels(*labels, "given_up")
+        self.load_reports_not_measured = collectors.load_reports.labels(*labels, "not_measured")
         self.foreign_records = collectors.foreign_records.labels(*labels)
         self.failed = collectors.failed.labels(*labels)
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.codec.inputs import decode_input
@@ -308,11 +309,38 @@ def test_a_load_report_that_is_too_large_is_sent_without_what_does_not_fit(fleet
     agent.check()
 
 
-def test_a_measurement_that_fails_ends_the_agent(fleet: Fleet) -> None:
-    """No exception of the user's code is swallowed, not even one beside the main work."""
-    agent = fleet.start("n1", Recorder(), lambda: NodeLoad(cpu=1 / 0))  # type: ignore[arg-type]  # it never gets there
-    poll_until(lambda: raises(agent))
-    assert agent.ownership(3).access is Access.MOVED
+def test_a_measurement_that_fails_costs_a_report_and_no_membership(fleet: Fleet) -> None:
+    """The node serves on, says what failed, counts it, and reports again as soon as the measurement works."""
+    fails = True
+
+    def measure() -> NodeLoad:
+        return NodeLoad(bundles=(BundleLoad("b", 1.0, 1.0, 1.0, 1.0, 1, 1, 1, 1 // (not fails)),))
+
+    def counted() -> float:
+        labels = {"cluster": "test", "node": "n1", "fate": "not_measured"}
+        return REGISTRY.get_sample_value("controlplane_node_load_reports_total", labels) or 0
+
+    with capture_logs() as lines:
+        agent = fleet.start("n1", Recorder(), measure)
+        poll_until(lambda: counted() > 2)
+    (text,) = {line["error"] for line in lines if line["event"].startswith("load not measured")}
+    assert "ZeroDivisionError" in text
+    poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    assert not fleet.world.records(LOAD_REPORTS)
+    fails = False
+    poll_until(lambda: fleet.world.records(LOAD_REPORTS))
+    agent.check()
+
+
+def test_the_load_is_reported_while_the_node_is_drained(fleet: Fleet) -> None:
+    """A drain may take long, and what still runs on the node counts for those who place and shed."""
+    agent = fleet.start("n1", Recorder(), NodeLoad)
+    poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    fleet.world.intent("drain-n1", "drain_node", node="n1")
+    poll_until(lambda: agent.state is SessionState.DRAINING)
+    before = len(fleet.world.records(LOAD_REPORTS))
+    poll_until(lambda: len(fleet.world.records(LOAD_REPORTS)) > before + 1)
+    assert agent.state is SessionState.DRAINING
 
 
 def test_stopping_twice_is_harmless(fleet: Fleet) -> None:
