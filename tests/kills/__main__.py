@@ -1,7 +1,7 @@
 """``python -m tests.kills --repetitions 20``: a cluster on parts of its own, deaths, promises, recovery times.
 
-With ``--brokers 3 --controllers-apart`` brokers die, alone and with the controllers' leader, and are restarted. Without
-``--controllers-apart`` the times are quoted, and not judged. With ``--slots 131072`` one of five nodes that hold so many
+With ``--brokers 3 --controllers-apart`` brokers die, alone and with the controllers' leader, and are restarted; without
+``--controllers-apart`` the times are quoted and not judged. With ``--slots 131072`` one of five nodes that hold so many
 slots dies.
 """
 
