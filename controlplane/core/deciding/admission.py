@@ -37,11 +37,13 @@ def _join(
                 f"node {joined.node_id!r} joins with incarnation {joined.incarnation}, current is {known.incarnation}"
             )
             return "older_incarnation", detail
-        if joined.incarnation == known.incarnation and are_two_processes(joined.process_id, known.process_id):
+        others = are_two_processes(joined.process_id, known.process_id)
+        if joined.incarnation == known.incarnation and others and known.status is not NodeStatus.LEFT:
             return another_process(known)
         if joined.incarnation == known.incarnation and known.lives:
             return None
-        if joined.incarnation == known.incarnation and known.status is NodeStatus.LEFT:
+        # Another process may take the place of one that left. No row of the table tells it that there was one.
+        if joined.incarnation == known.incarnation and known.status is NodeStatus.LEFT and not others:
             return "left", f"node {joined.node_id!r} has left with incarnation {joined.incarnation}: take a greater one"
     elif joined.incarnation <= draft.state.cluster.incarnation_floor:
         # A forgotten node of this name may have had it.

@@ -146,6 +146,23 @@ def test_another_process_of_the_same_incarnation_is_refused() -> None:
     assert (node.status, node.process_id) == (NodeStatus.ACTIVE, "first")
 
 
+def test_another_process_of_the_same_incarnation_takes_the_place_of_one_that_left() -> None:
+    """The first one joined and left within one decision, so that no row of the table ever told the second one of it."""
+    world = World()
+    world.admit("n2")
+    world.join("n1", incarnation=5, process_id="first")
+    world.append(MEMBERSHIP, 0, NodeLeft("n1", 5, "stop", "first"))
+    world.join("n1", incarnation=5, process_id="second")
+    world.run(300, ("n2",))
+    node = world.state.membership.nodes["n1"]
+    assert (node.status, node.process_id) == (NodeStatus.ACTIVE, "second")
+    assert world.reasons() == []
+    world.append(MEMBERSHIP, 0, NodeLeft("n1", 5, "stop", "second"))
+    world.join("n1", incarnation=5, process_id="second")
+    world.run(300, ("n2",))
+    assert world.reasons() == ["left"], "a process that left does not come back"
+
+
 @pytest.mark.parametrize("is_alive", [True, False])
 def test_heartbeats_of_another_process_neither_keep_a_node_alive_nor_hide_it(is_alive: bool) -> None:
     """The process that was admitted counts alone, whichever of the two was heard last."""
