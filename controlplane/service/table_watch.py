@@ -103,7 +103,7 @@ class TableWatch:
             stall_limit_ms,
         )
         while not self._is_at_end:
-            deadline.check(progress=self._read(50))
+            deadline.check(progress=self._read(50) > 0)
         # A topic that is made again later has other offsets.
         self._barrier = NO_BARRIER
 
@@ -121,12 +121,12 @@ class TableWatch:
             LogContinuityError: a marker of the cluster's own log was forged.
         """
         now_ms = self._clock.monotonic_ms()
-        # While records arrive, every call reads on: one batch per interval would be too slow for a long topic.
+        # While records arrive, every call reads on: once per interval would be too slow for a long topic.
         if not self._has_more and now_ms - self._looked_at_ms < _INTERVAL_MS:
             return None
         self._looked_at_ms, self._log_id = now_ms, led.log_id
         try:
-            self._has_more = self._read(0)
+            self._has_more = self._read_what_has_arrived()
         except (LogUnavailableError, PrerequisiteError) as error:
             # The topic was there when the term began. While it is deleted and made again, it is only away.
             _log.warning("routing table cannot be read", error=str(error))
@@ -178,8 +178,18 @@ class TableWatch:
         """Whether the topic is read to the end that it had when this reader was assigned."""
         return self._has_position and not self._unread.places
 
-    def _read(self, timeout_ms: int) -> bool:
-        """Fold one batch, from the start of the topic if there is no position yet; return whether it had a record."""
+    def _read_what_has_arrived(self) -> bool:
+        """Fold the batches that have arrived, up to a number of records; return whether there was one.
+
+        Batches may be small, and the leader has other things to do between two calls.
+        """
+        read = 0
+        while read < _MAX_RECORDS and (count := self._read(0)):
+            read += count
+        return read > 0
+
+    def _read(self, timeout_ms: int) -> int:
+        """Fold one batch, from the start of the topic if there is no position yet; return its number of records."""
         if not self._has_position:
             begin = self._reader.start_offsets(ROUTING_TABLE)
             self._unread = Unread(begin, self._reader.end_offsets(ROUTING_TABLE), self._barrier)
@@ -191,11 +201,11 @@ class TableWatch:
         except LogContinuityError as error:
             _log.warning("reading the routing table from its start again", error=str(error))
             self._has_position = False
-            return False
+            return 0
         for record in batch.records:
             fold_into_image(self.image, record)
         self._unread.take(batch)
-        return bool(batch.records)
+        return len(batch.records)
 
 
 def _marker(value: bytes | None) -> EpochMarker | None:

@@ -111,6 +111,19 @@ def test_an_epoch_whose_end_is_not_marked_is_no_damage() -> None:
     assert world.look_for(10_000) is None
 
 
+def test_all_that_has_arrived_is_looked_at_at_once_however_small_its_batches_are() -> None:
+    """A repair for each of them would leave the others in the topic, and readers without a table, for a second each."""
+    world = Watched()
+    world.slow_from = 1
+    world.watch = TableWatch(world._open, world.watch_clock, world.state.log_id)  # noqa: SLF001 - as in the class
+    world.watch.read_to_end({}, 5_000)
+    for number in range(30):
+        world.throw(b"~%d" % number, b"garbage")
+    damage = world.look_for(200)
+    assert damage is not None
+    assert len(damage.keys) == 30
+
+
 def test_own_epochs_are_no_damage() -> None:
     """Whatever the leader commits comes back as it was committed."""
     world = Watched()
