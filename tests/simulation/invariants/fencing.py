@@ -73,12 +73,16 @@ class _Partition:
 
 
 class _Sign(NamedTuple):
-    """The last sign of life of a member: where, when in virtual time, how far ahead, whether it is its admission."""
+    """The last sign of life of a member: where, when in virtual time, how far ahead, whether it is its admission.
+
+    ``seq`` is the last decision that ticks before it name.
+    """
 
     partition: int
     at_ms: int
     ahead_ms: int
     is_admission: bool = False
+    seq: Seq = Seq(0)
 
 
 def living_at(before: State, decision: Decision) -> set[NodeId]:
@@ -208,7 +212,7 @@ class FencingWatch:
 
     def _judge_fencing(self, decision: Decision, event: NodeFenced, limit_ms: int) -> None:
         """The node was not heard for a limit before the last record of its partition that the decision knows."""
-        number, last_ms, ahead_ms, is_admission = self._last_sign[event.node_id, event.incarnation]
+        number, last_ms, ahead_ms, is_admission, _ = self._last_sign[event.node_id, event.incarnation]
         last_read_ms = self._appended_ms(number, self._partitions[number].next_offset - 1)
         self.overcounted_ms[event.node_id] = self._partitions[number].ahead_ms - ahead_ms
         silence_ms = (self._read_until_ms() if is_admission else last_read_ms) - last_ms
@@ -222,7 +226,9 @@ class FencingWatch:
         """The silence of a node that was heard counts in the partition of its last heartbeat, else in the least silent.
 
         No silence counts before ticks name the decision that admitted the node: a commit may be long in coming. A
-        partition that was added since counts from its beginning, because the node's heartbeats may have moved there.
+        partition that was added since counts from its beginning, because the node's heartbeats may have moved there. If
+        they certainly have, it counts from the tick that names a decision later than that heartbeat: nothing else dates
+        both partitions, and there may have been no decision for long.
         If the leader began after the last heartbeat by its *term opened*, silence counts from there: its clock was
         ahead, or a partition unavailable, when it started.
         """
@@ -236,6 +242,9 @@ class FencingWatch:
             silences_ms = [p.clock_ms - p.heard[member] for p in where if member in p.heard]
             silences_ms += [p.since_ms(self._admitted_by[member]) for p in self._partitions]
             silences_ms += [p.clock_ms for p in self._partitions if p.added_at_ms > last.at_ms]
+            home = partition_of(node_id.encode(), len(self._partitions))
+            if not last.is_admission and home != last.partition:
+                silences_ms.append(self._partitions[home].since_ms(Seq(last.seq + 1)))
             if not any(p.heard.get(member, -1) > p.clock_ms - p.observed_ms() for p in where):
                 silences_ms += [p.observed_ms() for p in self._partitions]
             silence_ms = min(silences_ms)
@@ -261,7 +270,8 @@ class FencingWatch:
             elif isinstance(payload, Heartbeat):
                 member = payload.node_id, payload.incarnation
                 partition.heard[member] = partition.clock_ms
-                sign = _Sign(number, self._appended_ms(number, record.offset), partition.ahead_ms)
+                named = partition.dated[-1][0] if partition.dated else Seq(0)
+                sign = _Sign(number, self._appended_ms(number, record.offset), partition.ahead_ms, seq=named)
                 if member not in self._last_sign or self._last_sign[member].at_ms <= sign.at_ms:
                     self._last_sign[member] = sign
 
