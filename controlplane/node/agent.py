@@ -14,7 +14,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import DrainAsked, LeaveAsked
-from controlplane.core.session.node_session import SessionSettings, SessionState
+from controlplane.core.session.node_session import HEARD_STATES, SessionSettings, SessionState
 from controlplane.core.values.identifiers import Epoch, ProcessId, SlotId
 from controlplane.errors import SupersededError
 from controlplane.node.callbacks import Access, NodeCallbacks, Ownership
@@ -135,7 +135,7 @@ class NodeAgent:
     def _hand_over(self, timeout_ms: int) -> None:
         """Ask that other nodes take over what this one holds, wait for it, and log the result."""
         shared, logger = self._shared, self._shared.logger
-        if self._session.state not in (SessionState.ACTIVE, SessionState.DRAINING):
+        if self._session.state not in HEARD_STATES:
             logger.warning("nothing to hand over: the node is not a member now", state=self._session.state.value)
             return
         held = sum(shared.book.count())

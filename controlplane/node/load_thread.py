@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane.config import LOAD_REPORTS
-from controlplane.core.session.node_session import SessionState
+from controlplane.core.session.node_session import HEARD_STATES
 from controlplane.node.description import NodeLoad, load_record
 from controlplane.node.sending import SizeLimitedSender
 from controlplane.node.session_thread import SessionThread
@@ -19,7 +19,6 @@ from controlplane.ports import Delivery, EventWriter
 
 _POLL_MS: Final = 500
 """The longest time between two polls of the writer."""
-_REPORTING_STATES: Final = frozenset({SessionState.ACTIVE, SessionState.DRAINING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class LoadThread:
         while not self._shared.stopping.wait(min(max(due_ms - clock.monotonic_ms(), 1), _POLL_MS) / 1_000):
             if clock.monotonic_ms() >= due_ms:
                 due_ms = clock.monotonic_ms() + interval_ms
-                if self._session.state in _REPORTING_STATES:
+                if self._session.state in HEARD_STATES:
                     self._report()
             self._reports.writer.poll(0)
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
-from controlplane.core.session.node_session import NodeSession, SessionState
+from controlplane.core.session.node_session import HEARD_STATES, NodeSession, SessionState
 
 STATE_EVENTS: Final = {
     SessionState.JOINING: "node asks to be admitted",
@@ -23,7 +23,6 @@ LOG_REGAINED: Final = "heartbeats are acknowledged again"
 """The event of a session that returns from a lost log: the node was a member all the time."""
 
 _WARNINGS: Final = frozenset({SessionState.LOST_LOG, SessionState.FENCED})
-_HEARD_STATES: Final = frozenset({SessionState.ACTIVE, SessionState.DRAINING})
 
 
 class SessionLog:
@@ -63,7 +62,7 @@ class SessionLog:
             # To the cluster the node is a living member; only this line says why it does not serve.
             logger.warning("routing table not read to its end for too long: requests are refused until it is")
         self._lacked_table = lacks_table
-        if not serves and session.state in _HEARD_STATES and not lacks_table:
+        if not serves and session.state in HEARD_STATES and not lacks_table:
             return  # the session's next event gives the reason: it has lost the log
         if serves and not self._serves:
             logger.info("requests for ready slots are served")

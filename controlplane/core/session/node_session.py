@@ -164,7 +164,9 @@ TRANSITIONS: Final[dict[tuple[SessionState, SessionTrigger], SessionState]] = {
 ``docs/reference/states.md`` is generated from it."""
 
 FINAL_STATES: Final = frozenset({_S.LEFT, _S.SUPERSEDED})
-_MEMBER_STATES: Final = frozenset({_S.ACTIVE, _S.DRAINING, _S.LOST_LOG})
+HEARD_STATES: Final = frozenset({_S.ACTIVE, _S.DRAINING})
+"""The states of a member whose heartbeats are acknowledged."""
+_MEMBER_STATES: Final = HEARD_STATES | {_S.LOST_LOG}
 _ASKING_STATES: Final = frozenset({_S.JOINING, _S.FENCED})
 
 
@@ -214,7 +216,7 @@ class NodeSession:
     def lacks_table(self, now_ms: int) -> bool:
         """Whether the node refuses requests, although heartbeats are acknowledged, because its table is too old."""
         since_ms = max(self.table_known_at_ms or 0, self._member_since_ms)
-        heard = self.state in (SessionState.ACTIVE, SessionState.DRAINING)
+        heard = self.state in HEARD_STATES
         return heard and self.serve_until_ms <= now_ms and now_ms >= since_ms + self._table_good_for_ms
 
     @property
@@ -328,7 +330,7 @@ class NodeSession:
         return max(self.last_acknowledged_ms or 0, self._member_since_ms) + self._good_for_ms
 
     def _notice_log_loss(self, now_ms: int) -> None:
-        if self.state in (SessionState.ACTIVE, SessionState.DRAINING) and now_ms >= self._deadline_ms():
+        if self.state in HEARD_STATES and now_ms >= self._deadline_ms():
             self._move(now_ms, SessionTrigger.LOG_LOST)
 
     def _due(self, now_ms: int) -> list[SessionAction]:
@@ -372,6 +374,6 @@ class NodeSession:
             wakes.append(self._ask_at_ms)
         if self.state in _MEMBER_STATES:
             wakes.append(self._next_heartbeat_at_ms)
-        if self.state in (SessionState.ACTIVE, SessionState.DRAINING):
+        if self.state in HEARD_STATES:
             wakes.append(self._deadline_ms())
         return min(wakes, default=None)
