@@ -37,14 +37,17 @@ def _join(
                 f"node {joined.node_id!r} joins with incarnation {joined.incarnation}, current is {known.incarnation}"
             )
             return "older_incarnation", detail
-        others = are_two_processes(joined.process_id, known.process_id)
-        if joined.incarnation == known.incarnation and others and known.status is not NodeStatus.LEFT:
-            return another_process(known)
-        if joined.incarnation == known.incarnation and known.lives:
-            return None
-        # Another process may take the place of one that left. No row of the table tells it that there was one.
-        if joined.incarnation == known.incarnation and known.status is NodeStatus.LEFT and not others:
-            return "left", f"node {joined.node_id!r} has left with incarnation {joined.incarnation}: take a greater one"
+        if joined.incarnation == known.incarnation:
+            are_two = are_two_processes(joined.process_id, known.process_id)
+            has_left = known.status is NodeStatus.LEFT
+            # Another process may take the place of one that left. No row of the table tells it that there was one.
+            if are_two and not has_left:
+                return another_process(known)
+            if has_left and not are_two:
+                detail = f"node {joined.node_id!r} has left with incarnation {joined.incarnation}: take a greater one"
+                return "left", detail
+            if known.lives:
+                return None
     elif joined.incarnation <= draft.state.cluster.incarnation_floor:
         # A forgotten node of this name may have had it.
         floor = draft.state.cluster.incarnation_floor
