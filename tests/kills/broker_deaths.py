@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.log.decision import Decision
@@ -129,18 +130,15 @@ def quoted(deaths: list[BrokerDeath], bounds: Bounds, *, controllers_apart: bool
     alone = [each for each in deaths if not each.with_leader]
     together = [each for each in deaths if each.with_leader]
     changed = sum(each.leader_changed for each in alone)
+    quote = partial(_quote, is_promised=controllers_apart)
     lines = [
-        line
-        for what, times_ms, bound_ms in (
-            ("without decisions", [each.gap_ms for each in alone], bounds.without_decisions_ms),
-            ("nodes refuse", [each.refused_ms for each in alone], bounds.refusal_ms),
-            (
-                "first commit if the leader dies too",
-                [each.first_commit_ms for each in together],
-                bounds.failover_with_broker_ms,
-            ),
-        )
-        for line in _quote(what, times_ms, bound_ms, is_promised=controllers_apart)
+        *quote("without decisions", [each.gap_ms for each in alone], bounds.without_decisions_ms),
+        *quote("nodes refuse", [each.refused_ms for each in alone], bounds.refusal_ms),
+        *quote(
+            "first commit if the leader dies too",
+            [each.first_commit_ms for each in together],
+            bounds.failover_with_broker_ms,
+        ),
     ]
     if alone:
         lines.append(
