@@ -14,6 +14,8 @@ from controlplane.topic_reading.table_follower import TableFollower
 
 _POLL_MS: Final = 100
 _RETRY_S: Final = 0.2
+_WARN_EVERY_MS: Final = 5_000
+"""The interval of warnings while there is no table. A node that is started with its controllers gives none."""
 
 
 class TableThread:
@@ -26,6 +28,7 @@ class TableThread:
         self._callbacks = callbacks
         self._session = session
         self._follower = TableFollower(reader)
+        self._warn_at_ms = 0
 
     def close(self) -> None:
         """Close the reader."""
@@ -33,7 +36,7 @@ class TableThread:
 
     def run(self) -> None:
         """Follow the table until the agent is to stop."""
-        read_once = False
+        read_once = ended = False
         asked_at_ms: int | None = None
         while not self._shared.stopping.is_set():
             asked_at_ms = self._confirmation_wanted(asked_at_ms)
@@ -46,10 +49,13 @@ class TableThread:
                 continue
             self._shared.metrics.foreign_records.set(self._follower.foreign.total)
             if not read_once:
-                if not progress.ended:
+                ended = ended or progress.ended
+                table = self._follower.table
+                if not ended or table is None:
+                    self._wait_for_table(ended=ended)
                     continue
                 read_once = True
-                self._first_table(self._follower.table)
+                self._first_table(table)
             else:
                 for table in progress.tables:
                     self._take(table)
@@ -67,11 +73,19 @@ class TableThread:
             self._follower.fetch_anew()
         return asked_at_ms
 
-    def _first_table(self, table: RoutingTable | None) -> None:
+    def _wait_for_table(self, *, ended: bool) -> None:
+        """Warn at intervals that there is no table. Its settings say what a join may contain, as the process's name."""
+        now_ms = self._shared.clock.monotonic_ms()
+        self._warn_at_ms = self._warn_at_ms or now_ms + _WARN_EVERY_MS
+        if ended and now_ms >= self._warn_at_ms:
+            text = "no routing table yet, so the node does not ask to be admitted: is there a leader?"
+            self._shared.logger.warning(text, foreign_records=self._follower.foreign.total)
+            self._warn_at_ms = now_ms + _WARN_EVERY_MS
+
+    def _first_table(self, table: RoutingTable) -> None:
         node_id, stopping = self._shared.node.node_id, self._shared.stopping
-        if table is not None:
-            self._shared.feature_level = table.settings.feature_level
-        row = table.nodes.get(node_id) if table else None
+        self._shared.feature_level = table.settings.feature_level
+        row = table.nodes.get(node_id)
         if row is None:
             known = last_incarnation(self._reader, node_id, stopping)
             self._follower.fetch_anew()
@@ -80,14 +94,12 @@ class TableThread:
             if row.status.lives:
                 text = "takes the place of another process of this node; if it still runs, give it another node id"
                 self._shared.logger.warning(text, other_incarnation=known)
-        if table is not None:
-            known = max(known, table.settings.incarnation_floor)
+        known = max(known, table.settings.incarnation_floor)
         self._session.tell(TableRead(known, self._shared.clock.wall_ms()))
         while not self._session.incarnation_known.wait(_RETRY_S):
             if stopping.is_set():
                 return
-        if table is not None:
-            self._take(table)
+        self._take(table)
 
     def _take(self, table: RoutingTable) -> None:
         book, metrics = self._shared.book, self._shared.metrics

@@ -132,6 +132,8 @@ def node_works(cluster: SecuredCluster, security: Mapping[str, str], lines: list
     name = f"n{joins}"
     # A former incarnation: without one in an empty topic the node has nothing to read there.
     cluster.write(MEMBERSHIP, name, encode_input(NodeLeft(name, 1, "stopped")))
+    if not cluster.feed.epoch:
+        cluster.feed.commit()  # a node does not join before there is a table
     agent = node_agent(
         cluster.name,
         cluster.servers,

@@ -44,6 +44,7 @@ class Setting:
         writer = KafkaTransactionalWriter(self._cluster, self._kafka)
         stack.callback(writer.close)
         self.feed = TableFeed(writer)
+        self.feed.commit()  # a node does not join before there is a table
 
     def client(self) -> RoutingClient:
         """A client that follows until the end of the test."""
@@ -108,7 +109,7 @@ def test_a_node_joins_serves_and_leaves_and_clients_follow(setting: Setting) -> 
     client.wait_for()
     route = client.route("user-1")
     assert route.address("kv") == Address("kv", "127.0.0.1", 4_000)
-    assert (route.node_id, route.term, route.epoch, route.leader_epoch) == ("n1", 1, 1, 1)
+    assert (route.node_id, route.term, route.epoch, route.leader_epoch) == ("n1", 1, 2, 2)
 
     poll_until(lambda: agent.ownership(route.slot_id).access is Access.MIGRATING)
     assert agent.slot_ready(route.slot_id)
@@ -123,8 +124,8 @@ def test_a_node_joins_serves_and_leaves_and_clients_follow(setting: Setting) -> 
     client.on_change(lambda before, after: epochs.append(after.epoch))
     for leader in ("n2", "n1", "n2"):
         setting.feed.slot(0, leader).commit()
-    client.wait_for(lambda table: table.epoch == 4)
-    assert epochs == [2, 3, 4]
+    client.wait_for(lambda table: table.epoch == 5)
+    assert epochs == [3, 4, 5]
     setting.feed.status("n1", NodeStatus.DRAINING)
     for slot_id in range(4):
         setting.feed.slot(slot_id, "n2")
@@ -152,7 +153,7 @@ def test_a_paused_broker_stops_the_node_and_not_the_client(troubled_setting: Set
         setting.broker.resume()
     poll_until(lambda: agent.ownership(0).access is Access.ACCEPT)
     setting.feed.slot(1, "n2").commit()
-    assert client.wait_for(lambda table: table.epoch == 2).slots[1].leader == "n2"
+    assert client.wait_for(lambda table: table.epoch == 3).slots[1].leader == "n2"
     agent.stop(drain=False)
 
 
@@ -173,7 +174,7 @@ def test_a_fenced_node_joins_again_and_holds_nothing_it_held(setting: Setting) -
     poll_until(lambda: agent.ownership(0).access is Access.MIGRATING)
     table = agent.table
     assert isinstance(table, RoutingTable)
-    assert table.epoch == 3
+    assert table.epoch == 4
     agent.stop(drain=False)
 
 

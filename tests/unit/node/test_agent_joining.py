@@ -5,7 +5,10 @@ from collections.abc import MutableMapping, Sequence
 from structlog.testing import capture_logs
 
 from controlplane.adapters.system_threads import SystemThreads
-from controlplane.core.session.node_session import SessionSettings
+from controlplane.codec.inputs import decode_input
+from controlplane.config import MEMBERSHIP
+from controlplane.core.membership.inputs import NodeJoined
+from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.node import NodeAgent
 from controlplane.node.description import NodeDescription
 from tests.helpers.memory_cluster import ObservedCluster
@@ -14,6 +17,9 @@ from tests.helpers.memory_cluster import ObservedCluster
 def test_a_node_that_is_not_admitted_says_so_again_and_again() -> None:
     """Without a leader, or refused as an older incarnation, it repeats its join; the operator has to see that."""
     with ObservedCluster() as world, capture_logs() as lines:
+        controller = world.start("c1")
+        world.wait_until(world.table)
+        controller.end()
         agent = NodeAgent(
             writer=world.event_writer(),
             reader=world.reader(),
@@ -32,3 +38,25 @@ def test_a_node_that_is_not_admitted_says_so_again_and_again() -> None:
 def warnings(lines: Sequence[MutableMapping[str, object]]) -> list[MutableMapping[str, object]]:
     """The lines that tell of waiting."""
     return [line for line in lines if "not admitted yet" in str(line["event"])]
+
+
+def test_a_node_without_a_table_waits_for_it_before_it_joins() -> None:
+    """The table says what a join may contain: without its name, another process could join as this one."""
+    with ObservedCluster() as world, capture_logs() as lines:
+        agent = NodeAgent(
+            writer=world.event_writer(),
+            reader=world.reader(),
+            clock=world.clock,
+            threads=SystemThreads(),
+            node=NodeDescription("n1"),
+            cluster="test",
+        )
+        agent.start()
+        world.wait_until(lambda: any(str(line["event"]).startswith("no routing table yet") for line in lines))
+        assert agent.state is SessionState.STARTING
+        assert not world.records(MEMBERSHIP)
+        world.start("c1")
+        world.wait_until(lambda: agent.state is SessionState.ACTIVE)
+        joins = [decode_input(MEMBERSHIP, record).payload for record in world.records(MEMBERSHIP)]
+        agent.stop(drain=False)
+    assert all(isinstance(join, NodeJoined) and join.process_id for join in joins)

@@ -151,7 +151,10 @@ def test_without_a_controller_it_says_that_nothing_was_handed_over(world: Observ
 
 
 def test_a_node_that_is_no_member_hands_nothing_over_and_says_so(world: ObservedCluster, lines: list[Line]) -> None:
-    """It was never admitted: there is no leader."""
+    """It was never admitted: there is no leader any more."""
+    controller = world.start("c1")
+    poll_until(world.table)
+    controller.end()
     agent = agent_of(world)
     poll_until(lambda: agent.state is SessionState.JOINING)
     agent.stop()
