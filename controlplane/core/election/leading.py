@@ -148,6 +148,7 @@ class ControllerMachine:
         self._lease_ms = lease_ms
         self._contact: _Contact | None = None
         self._unheard_at_ms: int | None = None
+        self._was_unheard = False
         self._misses_partition_since_ms: int | None = None
 
     def is_fit(self, now_ms: int) -> bool:
@@ -209,12 +210,15 @@ class ControllerMachine:
         return BackOff(planned, backoff_ms(planned, self._lease_ms, failures, draw), failures)
 
     def _contact_of(self, now_ms: int, event: RoundObserved) -> _Contact:
-        """Of a Kafka that was away, reading is expected only from when it acknowledges ticks again.
+        """Of a Kafka that was away, reading is expected only from the first round in which it acknowledges ticks again.
 
-        Reader and writer are clients of their own, and find a Kafka that is back one after the other.
+        Reader and writer are clients of their own, and find a Kafka that is back one after the other. The round before
+        may be long ago: a leader that asks Kafka something waits for an answer.
         """
-        if event.since_acknowledged_ms > self._lease_ms:
+        is_unheard = event.since_acknowledged_ms > self._lease_ms
+        if is_unheard or self._was_unheard:
             self._unheard_at_ms = now_ms
+        self._was_unheard = is_unheard
         read_at_ms = now_ms - event.since_last_read_ms
         if self._unheard_at_ms is not None:
             read_at_ms = max(read_at_ms, self._unheard_at_ms)
