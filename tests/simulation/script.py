@@ -141,7 +141,8 @@ class Script(Run):
 
     @property
     def terms(self) -> list[tuple[Term, ControllerId]]:
-        """The terms that were opened, with their leaders, in order."""
+        """The terms that were opened until now, with their leaders, in order; also where checks are off."""
+        self.log.look()
         return [(event.term, event.controller_id) for event in self.events(TermOpened) if isinstance(event, TermOpened)]
 
     def events(self, kind: type[Event]) -> list[Event]:
