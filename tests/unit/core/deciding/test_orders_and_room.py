@@ -1,5 +1,7 @@
 """Orders pass what balancing waits for, but not what nodes promise to hold."""
 
+import pytest
+
 from controlplane.config import MEMBERSHIP
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.membership.inputs import NodeJoined
@@ -26,6 +28,26 @@ def test_a_pin_does_not_fill_a_node_above_its_capacity() -> None:
     world.run(61_000, ("n1", "n2"))
     assert world.state.slots.table[slot_id].leader == "n1"
     assert len(world.held("n1")) == 4
+    assert complaints_of(world.decisions) == []
+
+
+@pytest.mark.parametrize("ends", ["it dies", "another process takes its place"])
+def test_a_slot_whose_leader_is_gone_does_not_wait_for_room_where_it_is_pinned(ends: str) -> None:
+    """Or a dead node would lead it until the cool-down ends. The row that makes room does not wait for that either."""
+    world = World(ClusterPolicy(slot_count=8, replica_count=1, join_linger_ms=0, cool_down_ms=60_000))
+    for name in ("n1", "n2", "n3", "n4"):
+        world.append(MEMBERSHIP, 0, NodeJoined(name, 1, NodeRole.DATA, (), "", 1, 2, "1", world.now_ms))
+        world.heartbeat(name)
+    world.tick()
+    world.decide()
+    slot_id = min(world.held("n2"))
+    world.ask("pin_slots", slots=str(slot_id), node="n1")
+    assert world.state.slots.table[slot_id].leader == "n2"
+    if ends != "it dies":
+        world.append(MEMBERSHIP, 0, NodeJoined("n2", 2, NodeRole.DATA, (), "", 1, 2, "1", world.now_ms))
+    world.run(4_000, ("n1", "n3", "n4"))
+    assert world.state.slots.table[slot_id].leader == "n1"
+    assert len(world.held("n1")) == 2
     assert complaints_of(world.decisions) == []
 
 
