@@ -17,7 +17,7 @@ from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicy, SlotRequest
 from controlplane.core.slots.reports import SlotReport, SlotStatus
-from controlplane.core.slots.table import Slot
+from controlplane.core.slots.table import Slot, led_anew
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import InvariantViolationError, PlacementRefusedError
@@ -158,7 +158,10 @@ def test_a_defect_of_ours_is_not_taken_for_a_refusal() -> None:
 
 
 def test_leader_that_comes_back_empty_is_not_passed_over_where_the_dead_may_stay() -> None:
-    """Its row would have followers and no leader: the answer is refused, the table stays as published."""
+    """Its row would have followers and no leader: the answer is refused, the table stays as published.
+
+    Only its leader epoch rises: the former process may still serve under the former one.
+    """
     asleep = [False]
 
     def plan(request: SlotRequest) -> SlotAnswer:
@@ -174,7 +177,7 @@ def test_leader_that_comes_back_empty_is_not_passed_over_where_the_dead_may_stay
     refusals = [cause.evidence for cause in decision.causes if cause.kind is CauseKind.PLACEMENT_REFUSED]
     led = next(slot for slot in table if slot.leader == "n1")
     assert refusals == [f"slot {led.slot_id} has followers ('n2',) and no leader, and the answer leaves it so"]
-    assert world.state.slots.table == table
+    assert world.state.slots.table == led_anew(table, frozenset({"n1"}), decision.epoch)
     assert complaints_of(world.decisions, policies) == []
 
 

@@ -9,9 +9,7 @@ from typing import Final
 
 from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.events import Event
-from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.values.identifiers import ControllerId, NodeId, Term
-from controlplane.core.verification.invariants import dead_may_hold
 from controlplane.errors import ControlPlaneError
 from controlplane.node import FencingToken
 from tests.simulation.audit import AUDITED_ALIKE, what_the_audit_finds
@@ -124,8 +122,7 @@ class Run:
         self.readers = ReaderWatch(self.verdicts)
         fencing = FencingWatch(self.world, self.verdicts)
         self.log.on_decision.append(fencing.see)
-        self.owners = OwnershipWatch(self.verdicts, lambda state: dead_may_hold(state, BUILT_IN_POLICIES))
-        self.log.on_decision.append(self.owners.see)
+        self.owners = OwnershipWatch(self.verdicts)
         readings = TableReadings(self.world)
         self.losses = LossWatch(self.world, self.verdicts, KEYS, readings)
         self.log.on_decision.append(self.losses.see)

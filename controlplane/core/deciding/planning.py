@@ -1,5 +1,6 @@
 """Plans ownership after members or orders changed: slots by the slot policy, bundles to the node with the fewest."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -23,9 +24,9 @@ from controlplane.core.slots.events import (
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.pacing import Holdings, carry_out, go_on
 from controlplane.core.slots.policies import slot_policy
-from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicies, SlotRequest
+from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicies, SlotPolicy, SlotRequest
 from controlplane.core.slots.survivors import rows_of_survivors
-from controlplane.core.slots.table import Slot
+from controlplane.core.slots.table import Slot, led_anew
 from controlplane.core.values.events import calls_for_owners
 from controlplane.core.values.identifiers import NodeId, Seq
 
@@ -63,20 +64,13 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
     state = draft.state
     request = slot_request(draft, observations, now_ms)
     policy = slot_policy(policies, state.cluster.policy.slot_policy)
+    answer, refusal = Answered(_paused(policy, request), None) if state.slots.paused else ask(policy, request)
+    changed, remembered = _changes(policy, request, answer)
     if state.slots.paused:
-        if not policy.dead_may_hold:
-            _assign(
-                draft,
-                rows_of_survivors(request.slots, request.survivors, request.ready, request.epoch, spread=True),
-            )
-        return Answered(SlotAnswer(()), None)
-    answer, refusal = ask(policy, request)
-    rows = {slot.slot_id: slot for slot in answer.slots}
-    changed = tuple(
-        after
-        for before, held in zip(state.slots.table, request.held, strict=True)
-        if (after := rows.get(before.slot_id, held)) != before
-    )
+        if changed:
+            draft.add(SlotsAssigned(changed))
+        _remember(draft, remembered)
+        return Answered(answer, None)
     draft.certificate = answer.certificate
     if changed or answer.remembered or draft.events:
         if refusal is not None:
@@ -86,9 +80,32 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
             draft.because(CauseKind.SLOTS_ARRANGED, state.cluster.policy.slot_policy, evidence)
     for event in carry_out(holdings_of(state), request, changed, policy, Seq(draft.before.seq + 1)):
         draft.add(event)
-    if answer.remembered:
-        draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(answer.remembered.items()))))
+    _remember(draft, remembered)
     return Answered(answer, refusal)
+
+
+def _paused(policy: SlotPolicy, request: SlotRequest) -> SlotAnswer:
+    """What is done while reconciliation is paused: nothing new is planned."""
+    if policy.dead_may_hold:
+        return SlotAnswer(request.as_published())
+    return SlotAnswer(rows_of_survivors(request.slots, request.survivors, request.ready, request.epoch, spread=True))
+
+
+def _changes(
+    policy: SlotPolicy, request: SlotRequest, answer: SlotAnswer
+) -> tuple[tuple[Slot, ...], dict[str, str | None]]:
+    """The rows that an answer changes, and the changes to the policy's memory."""
+    answered = {slot.slot_id: slot for slot in answer.slots}
+    given = tuple(answered.get(held.slot_id, held) for held in request.held)
+    rows = led_anew(given, request.renewed, request.epoch)
+    changed = tuple(row for before, row in zip(request.slots, rows, strict=True) if row != before)
+    kept = [before for before, each, row in zip(request.slots, given, rows, strict=True) if before == each != row]
+    return changed, {**policy.remember_led_anew(kept, request.memory), **answer.remembered}
+
+
+def _remember(draft: Draft, remembered: Mapping[str, str | None]) -> None:
+    if remembered:
+        draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(remembered.items()))))
 
 
 def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> None:
@@ -155,11 +172,6 @@ def _is_time_to_ask(draft: Draft, observations: Observations, policies: SlotPoli
         return True
     asked = observations.policy_asked
     return now_ms - before.decided_at_ms >= policy.interval_ms and (asked is None or asked.seq != before.seq)
-
-
-def _assign(draft: Draft, changed: tuple[Slot, ...]) -> None:
-    if changed:
-        draft.add(SlotsAssigned(changed))
 
 
 def _placement_node(state: State, node: Node, owners: AbstractSet[NodeId]) -> PlacementNode:

@@ -7,7 +7,7 @@ equal requests get equal answers. What it has to remember between answers is wri
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
@@ -148,7 +148,8 @@ class SlotPolicy(ABC):
         interval_ms: log time without a decision after which it is asked again; None if only changes matter. A policy
             that changed nothing is asked again about the same state only if its answer ``waits``.
         dead_may_hold: whether rows may be left as they were, with dead nodes in them; they are left so if the policy
-            refuses to answer. A dead node is never added to a row.
+            refuses to answer. A dead node is never added to a row. A row whose leader is renewed gets the table's epoch
+            as its leader epoch.
         paces_itself: whether its answers are carried out at once, regardless of the pace that the operator chose.
         supported_orders: the kinds of orders that it obeys; answers to intents say that all others are ignored.
     """
@@ -194,6 +195,15 @@ class SlotPolicy(ABC):
             leaders=all(old.leader == new.leader for old, new in pairs),
             followers=all({*old.replicas} == {*new.replicas} for old, new in pairs),
         )
+
+    def remember_led_anew(self, slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:  # noqa: ARG002 - most need not remember them
+        """The changes to the memory because rows that this policy left as they were get another leader epoch.
+
+        Args:
+            slots: these rows, with their former leader epochs.
+            memory: the policy's memory before its answer.
+        """
+        return {}
 
     def is_in_sync(self, request: SlotRequest) -> bool:
         """Whether all slot leaders report that they have their data, and all followers a recent sync."""

@@ -17,7 +17,8 @@ class Slot:
         slot_id: 0 to slot_count - 1.
         leader: the node that serves it; None if there is no such node.
         followers: the other replicas, sorted by name.
-        leader_epoch: the epoch in which ``leader`` last changed; with the term it forms the slot's fencing token.
+        leader_epoch: the epoch in which ``leader`` or its process last changed; with the term it forms the slot's
+            fencing token.
     """
 
     slot_id: SlotId
@@ -68,6 +69,14 @@ def without_nodes(slots: tuple[Slot, ...], gone: AbstractSet[NodeId]) -> tuple[S
         )
         for slot in slots
     )
+
+
+def led_anew(slots: tuple[Slot, ...], renewed: AbstractSet[NodeId], epoch: Epoch) -> tuple[Slot, ...]:
+    """The same rows with ``epoch`` as the leader epoch of those that renewed nodes lead.
+
+    The former process of such a node may serve until it reads the table, and two processes never serve under one token.
+    """
+    return tuple(replace(slot, leader_epoch=epoch) if slot.leader in renewed else slot for slot in slots)
 
 
 def split_parts(slots: tuple[Slot, ...], slot_count: int, epoch: Epoch) -> tuple[Slot, ...]:

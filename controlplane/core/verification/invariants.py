@@ -14,7 +14,7 @@ from controlplane.core.bundles.tenants import namespaces_not_allowed, namespaces
 from controlplane.core.cluster.events import NodesForgotten
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State, wrong_digests
-from controlplane.core.membership.events import NodeAdmitted
+from controlplane.core.membership.events import NodeAdmitted, renewed_by
 from controlplane.core.membership.standing_orders import NO_ORDER
 from controlplane.core.slots.events import SlotsAssigned, SlotsSplit
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
@@ -72,6 +72,12 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
         f"position {key} falls from {offset} to {after.positions.get(key)}"
         for key, offset in before.positions.items()
         if after.positions.get(key, -1) < offset
+    ]
+    admitted = renewed_by(decision.events)
+    problems += [
+        f"slot {slot.slot_id} is led by a new process of {slot.leader!r} under the former leader epoch"
+        for slot in (after.slots.table if admitted else ())
+        if slot.leader in admitted and slot.leader_epoch != after.epoch
     ]
     for event in decision.events:
         match event:

@@ -16,10 +16,11 @@ from controlplane.core.log.state import State
 from controlplane.core.membership.events import renewed_by
 from controlplane.core.slots.events import PolicyRemembered, SlotsAssigned
 from controlplane.core.slots.policies.sofa import POLICY_NAME, REFRESH, known_nodes, sofa_options
-from controlplane.core.slots.policies.sofa_memory import greatest_epoch, sofa_table, with_ranks
+from controlplane.core.slots.policies.sofa_memory import TABLE_ENTRY, greatest_epoch, sofa_table, with_ranks
 from controlplane.core.slots.sofa.arranger import ArrangeSettings, TickAction, arrange
 from controlplane.core.slots.sofa.force_refresh import round_robin
 from controlplane.core.slots.sofa.table import SofaTable
+from controlplane.core.slots.table import Slot, led_anew
 from controlplane.core.values.events import calls_for_owners
 from controlplane.core.values.identifiers import NodeId
 from controlplane.core.verification.order_verification import split_table
@@ -79,11 +80,25 @@ def recorded_tick(before: State, decision: Decision, after: State, living: Seque
         tuple(known_nodes(living, renewed, begun)),
         options.settings(after.cluster.policy.slot_count, after.cluster.policy.replica_count),
         action == TickAction.BALANCE.value,
-        any(isinstance(event, SlotsAssigned | PolicyRemembered) for event in decision.events),
+        _is_published(decision, led_anew(begun, renewed, decision.epoch)),
         # Before its first tick the arranger has no epochs of its own, and our epochs change for other reasons.
-        sofa_table(after.slots.table, after.slots.memory, after.epoch if after.slots.memory else before.epoch),
+        sofa_table(
+            after.slots.table, after.slots.memory, after.epoch if TABLE_ENTRY in after.slots.memory else before.epoch
+        ),
         _is_refresh(decision),
     )
+
+
+def _is_published(decision: Decision, kept: Sequence[Slot]) -> bool:
+    """Whether a decision changes more than the leader epochs of rows whose leaders are renewed.
+
+    Args:
+        decision: the decision.
+        kept: the table if it changes only these.
+    """
+    rows = (slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots)
+    entries = (entry for event in decision.events if isinstance(event, PolicyRemembered) for entry in event.entries)
+    return any(slot != kept[slot.slot_id] for slot in rows) or any(entry.name == TABLE_ENTRY for entry in entries)
 
 
 def _calls_for_a_tick(event: Event) -> bool:

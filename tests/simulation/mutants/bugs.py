@@ -21,6 +21,7 @@ from tests.simulation.mutants.node_scenes import (
     a_cluster_runs_for_a_minute,
     a_limit_falls_while_a_node_is_cut_off,
     a_node_dies_in_a_quiet_cluster,
+    a_process_takes_the_place_of_another_while_nothing_may_move,
     an_intent_comes_in_a_quiet_cluster,
 )
 from tests.simulation.mutants.outage_scenes import (
@@ -285,6 +286,13 @@ MUTANTS: Final = (
         "tests.simulation.clients:SimulatedReader.__init__",
         "self._inner = MemoryLogReader(",
         "from tests.simulation.mutants.uncommitted import UncommittedReader\n    self._inner = UncommittedReader(",
+    ),
+    Mutant(
+        "leaves a new process the former one's slots under the former token",
+        "controlplane.core.slots.table:led_anew",
+        "if slot.leader in renewed",
+        "if False",
+        scene=a_process_takes_the_place_of_another_while_nothing_may_move,
     ),
     Mutant(
         "takes another process of its incarnation for itself",

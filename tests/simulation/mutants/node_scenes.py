@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from controlplane.config import ROUTING_TABLE
+from controlplane.core.values.identifiers import TopicPartition
 from tests.simulation.script import USUAL, begun
 
 
@@ -47,4 +49,20 @@ def a_node_is_fenced_and_comes_back() -> None:
     script = begun()
     script.pause("n4", 4_000)
     script.go_on(8_000)
+    script.judge_end()
+
+
+def a_process_takes_the_place_of_another_while_nothing_may_move() -> None:
+    """SOFARegistry's rules leave the rows as they are then, and the former process serves until it reads of its end."""
+    script = begun(replace(USUAL, policy=replace(USUAL.policy, slot_policy="sofa")))
+    script.go_on(3_000)
+    script.ask("pause", "pause_reconciliation")
+    script.go_on_until(lambda: script.answered("pause"), 3_000)
+    table = {TopicPartition(ROUTING_TABLE, 0)}
+    script.world.machines["n4"].network.hold_back(table)
+    script.world.start_node("n4", second_machine="n4-again")
+    script.go_on(6_000)
+    script.world.machines["n4"].network.let_through(table)
+    script.ask("resume", "resume_reconciliation")
+    script.go_on(6_000)
     script.judge_end()

@@ -131,6 +131,10 @@ class SofaPolicy(SlotPolicy):
                 "lower replica_count under minimal first, and change slot_policy then"
             )
 
+    def remember_led_anew(self, slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:
+        """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`; SOFARegistry knows no processes."""
+        return sofa_memory.remembered_epochs(slots, memory)
+
     def is_in_sync(self, request: SlotRequest) -> bool:
         """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`; earlier reports do not count."""
         options = sofa_options(request.policy.slot_policy_options)

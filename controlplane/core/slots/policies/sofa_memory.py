@@ -96,6 +96,11 @@ def remembered(table: SofaTable, new_rows: Sequence[Slot], memory: Memory, epoch
     return {name: text for name, text in wanted.items() if memory.get(name) != text}
 
 
+def remembered_epochs(slots: Sequence[Slot], memory: Memory) -> dict[str, str | None]:
+    """The changes to the memory that keep the leader epochs of rows of which ours get another one."""
+    return {entry: _text(row.leader_epoch) for row in slots if (entry := _slot_entry(row.slot_id)) not in memory}
+
+
 def _sofa_slot(row: Slot, leader: str, memory: Memory) -> SofaSlot:
     text = memory.get(_slot_entry(row.slot_id))
     if text is None:

@@ -1,5 +1,7 @@
 """Examples that explain what the leader decides; the properties beside them carry the weight."""
 
+from dataclasses import replace
+
 import pytest
 
 from controlplane.config import HEARTBEATS, MEMBERSHIP
@@ -15,6 +17,7 @@ from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, NodeRole, No
 from controlplane.core.slots.table import by_node
 from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.core.values.partitioning import partition_of
+from tests.helpers.logs import complaints_of
 from tests.helpers.world import PARTITIONS, World
 
 
@@ -73,6 +76,23 @@ def test_node_that_left_and_came_back_at_once_holds_nothing_of_before() -> None:
     held = by_node(world.state.slots.table)["n1"]
     assert taken.certificate is not None
     assert taken.certificate.moved == len(held.leads) + len(held.follows)
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_new_process_never_serves_under_the_former_token(*, paused: bool) -> None:
+    """SOFARegistry's rules may leave its rows as they are. Its former process may serve until it reads of its end."""
+    world = World(ClusterPolicy(slot_count=4, slot_policy="sofa", slot_policy_options={"protected_nodes": "3"}))
+    world.admit("n1", "n2", "n3", "n4")
+    if paused:
+        world.ask("pause_reconciliation")
+    world.left("n4")
+    before = world.state.slots.table
+    world.join("n1", incarnation=2)
+    decision = world.run(400, ("n2", "n3"))[-1]
+    assert {slot.leader for slot in before} >= {"n1", "n2"}
+    for old, new in zip(before, world.state.slots.table, strict=True):
+        assert new == (replace(old, leader_epoch=decision.epoch) if old.leader == "n1" else old)
+    assert complaints_of(world.decisions) == []
 
 
 def test_detection_takes_the_silence_limit_and_no_more_than_two_ticks() -> None:

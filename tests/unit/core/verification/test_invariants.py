@@ -156,3 +156,12 @@ def test_a_step_is_checked_where_it_touches_bundles_and_nodes(world: World) -> N
         decision = replace(world.decisions[-1], events=(event,))
         with pytest.raises(InvariantViolationError, match=sentence):
             check_step(before, decision, _next(before))
+
+
+def test_a_new_process_may_not_lead_under_the_former_leader_epoch(world: World) -> None:
+    """Whatever the slot policy leaves as it is: the former process may still serve under that token."""
+    before = world.state
+    newer: Node = replace(before.membership.nodes["n1"], incarnation=2)
+    decision = replace(world.decisions[-1], events=(NodeAdmitted(newer),))
+    with pytest.raises(InvariantViolationError, match="led by a new process of 'n1' under the former leader epoch"):
+        check_step(before, decision, _next(before))
