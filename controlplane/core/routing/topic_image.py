@@ -50,7 +50,7 @@ class TopicImage:
     """Folds the records of ``routing-table``, in order and in read_committed. Not thread-safe.
 
     Unless the caller names a decision log, the first marker that confirms rows determines the log that is followed.
-    From then on markers of other logs are foreign.
+    From then on markers of other logs are foreign. Before, any marker may be: they are not compared with each other.
 
     Args:
         log_id: id of the decision log that is followed; empty if it is not known yet.
@@ -125,7 +125,7 @@ class TopicImage:
             self._marker_is_overwritten = True
             self.other_table = marker if confirms else None
             return MarkerOutcome.FOREIGN
-        if self.last_marker is not None and self.last_marker.log_id == marker.log_id:
+        if self.log_id and self.last_marker is not None:
             check_order(self.last_marker, marker)
         self.last_marker = marker
         self.is_confirmed = confirms

@@ -233,6 +233,17 @@ def test_a_reader_that_begins_finds_its_log_behind_a_foreign_marker() -> None:
     assert replica.log_id == "log-1"
 
 
+@pytest.mark.parametrize("change", [{"seq": Seq(8)}, {"digest": "f" * 16}], ids=["an older one", "another digest"])
+def test_foreign_markers_that_contradict_each_other_end_no_reader_that_begins(change: dict[str, Any]) -> None:
+    """Before its log is known it cannot know which of them is the cluster's own."""
+    topic = small_topic()
+    replica = TableReplica()
+    foreign = replace(topic.marker(9), log_id="another", row_count=7, seq=Seq(9))
+    replica.fold(MARKER, b"foreign", foreign)
+    replica.fold(MARKER, b"another", replace(foreign, **change))
+    assert [table.epoch for table in fold_all(replica, topic.records)] == [1, 2]
+
+
 def test_a_marker_that_counts_no_rows_names_no_log() -> None:
     """It would fit an empty topic, whatever log it names, and the cluster's own markers would be foreign to it."""
     topic = small_topic()
