@@ -3,7 +3,8 @@
 The certificate proves the whole plan. Pacing only spreads the plan over several decisions, each of which names the plan
 and what is left of it. Rows wait according to their purpose:
 
-- An emergency never waits: a slot that lost a holder, or lacks one, gets its planned row at once.
+- An emergency never waits: a slot that lost a holder, or lacks one, gets its planned row at once, also
+  where its nodes have no room until other rows are carried out.
 - A row that carries out an operator's order waits until its slot is ready, the moves in flight leave a place, and its
   nodes have room.
 - A row that only balances also waits for the cool-down, and until a replica that balancing removed may come back.
@@ -102,8 +103,10 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
     of moves first.
     """
     policy = request.policy
-    urgent = _urgent_rows(request, planned)
-    chosen = dict(urgent)
+    living = request.survivors
+    urgent = [slot for slot in planned if _is_urgent(request.slots[slot.slot_id], slot, living)]
+    chosen = {slot.slot_id: slot for slot in urgent}
+    in_need = frozenset(chosen)
     budget = policy.moves_in_flight
     ordered = _ordered_slots(request, planned)
     unready = _unready(holdings.epoch, request) if budget else {}
@@ -113,7 +116,7 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
             unready[slot.slot_id] = [name for name in unready[slot.slot_id] if name in slot.replicas]
     unready = {slot_id: names for slot_id, names in unready.items() if names}
     in_flight = sum(len(names) for names in unready.values())
-    in_flight += sum(len(_new_holders(request.slots[slot_id], slot)) for slot_id, slot in urgent.items())
+    in_flight += sum(len(_new_holders(request.slots[slot.slot_id], slot)) for slot in urgent)
     left = {(each.slot_id, each.node_id): each for each in holdings.slots.departures}
     waiting, delayed = [], []
     for slot in sorted(planned, key=lambda slot: slot.slot_id not in ordered):
@@ -138,48 +141,18 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
         waiting.append(Waiting(slot.slot_id, reason))
         if returning or (balances and request.now_ms < not_before_ms):
             delayed.append(slot)
-    obeying = [row for slot_id, row in chosen.items() if slot_id in ordered and slot_id not in urgent]
-    for slot, node_id in _without_room(request, urgent.values(), obeying, delayed):
+    obeying = [row for slot_id, row in chosen.items() if slot_id in ordered and slot_id not in in_need]
+    for slot, node_id in _without_room(request, urgent, obeying, delayed):
         del chosen[slot.slot_id]
         waiting.append(Waiting(slot.slot_id, f"{node_id} has no room until waiting rows are carried out"))
     return DuePlan(tuple(slot for _, slot in sorted(chosen.items())), tuple(sorted(waiting)))
 
 
-def _urgent_rows(request: SlotRequest, planned: Sequence[Slot]) -> dict[SlotId, Slot]:
-    """The rows that wait for nothing: a holder or the leader is gone, or they make room for such a row."""
-    living = request.survivors
-    urgent = {slot.slot_id: slot for slot in planned if _is_urgent(request.slots[slot.slot_id], slot, living)}
-    room = {node.node_id: node.capacity for node in request.nodes if node.capacity}
-    if not urgent or not room:
-        return urgent
-    for slot in request.slots:
-        for name in room.keys() & set(urgent.get(slot.slot_id, slot).replicas):
-            room[name] -= 1
-    leaving: dict[NodeId, list[Slot]] = {name: [] for name in room}
-    for slot in reversed(planned):
-        for name in room.keys() & _lost_holders(request.slots[slot.slot_id], slot):
-            leaving[name].append(slot)
-    full = [name for name in sorted(room) if room[name] < 0]
-    while full:
-        name = full.pop()
-        while room[name] < 0 and leaving[name]:
-            slot = leaving[name].pop()
-            if slot.slot_id in urgent:
-                continue
-            urgent[slot.slot_id] = slot
-            for left in room.keys() & _lost_holders(request.slots[slot.slot_id], slot):
-                room[left] += 1
-            for new in sorted(room.keys() & _new_holders(request.slots[slot.slot_id], slot)):
-                room[new] -= 1
-                full.append(new)
-    return urgent
-
-
 def _without_room(
-    request: SlotRequest, urgent: Iterable[Slot], ordered: Sequence[Slot], delayed: Sequence[Slot]
+    request: SlotRequest, urgent: Sequence[Slot], ordered: Sequence[Slot], delayed: Sequence[Slot]
 ) -> Iterator[tuple[Slot, NodeId]]:
     """Ordered rows that would fill a node above its capacity while delayed rows still have to leave it."""
-    relieved = {name for slot in delayed for name in _lost_holders(request.slots[slot.slot_id], slot)}
+    relieved = {name for slot in delayed for name in set(request.slots[slot.slot_id].replicas) - set(slot.replicas)}
     room = {node.node_id: node.capacity for node in request.nodes if node.capacity and node.node_id in relieved}
     if not room:
         return
@@ -187,11 +160,8 @@ def _without_room(
         for name in room.keys() & set(slot.replicas):
             room[name] -= 1
     for slot in urgent:
-        now = request.slots[slot.slot_id]
-        for name in room.keys() & _new_holders(now, slot):
+        for name in room.keys() & _new_holders(request.slots[slot.slot_id], slot):
             room[name] -= 1
-        for name in room.keys() & _lost_holders(now, slot):
-            room[name] += 1
     for slot in ordered:
         for name in _new_holders(request.slots[slot.slot_id], slot):
             if name in room and room[name] <= 0:
@@ -228,10 +198,6 @@ def _is_urgent(now: Slot, planned: Slot, living: frozenset[NodeId]) -> bool:
 
 def _new_holders(now: Slot, planned: Slot) -> set[NodeId]:
     return set(planned.replicas) - set(now.replicas)
-
-
-def _lost_holders(now: Slot, planned: Slot) -> set[NodeId]:
-    return set(now.replicas) - set(planned.replicas)
 
 
 def _unready(epoch: Epoch, request: SlotRequest) -> dict[SlotId, list[NodeId]]:

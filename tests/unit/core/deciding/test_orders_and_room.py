@@ -33,7 +33,7 @@ def test_a_pin_does_not_fill_a_node_above_its_capacity() -> None:
 
 @pytest.mark.parametrize("ends", ["it dies", "another process takes its place"])
 def test_a_slot_whose_leader_is_gone_does_not_wait_for_room_where_it_is_pinned(ends: str) -> None:
-    """Or a dead node would lead it until the cool-down ends. The row that makes room does not wait for that either."""
+    """Or a dead node would lead it until the cool-down of the row that makes room ends."""
     world = World(ClusterPolicy(slot_count=8, replica_count=1, join_linger_ms=0, cool_down_ms=60_000))
     for name in ("n1", "n2", "n3", "n4"):
         world.append(MEMBERSHIP, 0, NodeJoined(name, 1, NodeRole.DATA, (), "", 1, 2, "1", world.now_ms))
@@ -47,7 +47,25 @@ def test_a_slot_whose_leader_is_gone_does_not_wait_for_room_where_it_is_pinned(e
         world.append(MEMBERSHIP, 0, NodeJoined("n2", 2, NodeRole.DATA, (), "", 1, 2, "1", world.now_ms))
     world.run(4_000, ("n1", "n3", "n4"))
     assert world.state.slots.table[slot_id].leader == "n1"
-    assert len(world.held("n1")) == 2
+    assert complaints_of(world.decisions) == []
+
+
+@pytest.mark.parametrize("slot_policy", ["ring", "rendezvous"])
+def test_no_dead_node_keeps_slots_under_a_policy_that_ignores_capacities(slot_policy: str) -> None:
+    """There, nodes may hold more than they say, and no row ever makes room."""
+    world = World(
+        ClusterPolicy(slot_count=64, replica_count=2, slot_policy=slot_policy, cool_down_ms=60_000, moves_in_flight=2)
+    )
+    names = ("n1", "n2", "n3", "n4")
+    for name in names:
+        world.append(MEMBERSHIP, 0, NodeJoined(name, 1, NodeRole.DATA, (), "", 1, 8, "1", world.now_ms))
+    world.run(400, names)
+    world.append(MEMBERSHIP, 0, NodeJoined("n5", 1, NodeRole.DATA, (), "", 1, 8, "1", world.now_ms))
+    world.run(400, (*names, "n5"))
+    assert world.held("n4")
+    world.run(4_000, ("n1", "n2", "n3", "n5"))
+    assert world.held("n4") == set()
+    assert world.state.slots.plan is not None
     assert complaints_of(world.decisions) == []
 
 
