@@ -140,8 +140,8 @@ class SofaFleet:
             self._judge_silence(before)
             return []
         self._judge(before, decision)
-        if after.slots.table != before.slots.table:
-            self._arranged_at = after.epoch
+        if [slot.replicas for slot in after.slots.table] != [slot.replicas for slot in before.slots.table]:
+            self._arranged_at = after.epoch  # not where a new process of a leader leads anew
         return [decision]
 
     def _beat(self) -> None:

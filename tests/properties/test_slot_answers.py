@@ -1,6 +1,6 @@
 """A slot policy is a user's code: whatever it answers, the log stays sound and the dead own nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -178,6 +178,49 @@ def test_leader_that_comes_back_empty_is_not_passed_over_where_the_dead_may_stay
     led = next(slot for slot in table if slot.leader == "n1")
     assert refusals == [f"slot {led.slot_id} has followers ('n2',) and no leader, and the answer leaves it so"]
     assert world.state.slots.table == led_anew(table, frozenset({"n1"}), decision.epoch)
+    assert complaints_of(world.decisions, policies) == []
+
+
+def _missing(slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:
+    return {str(slot.slot_id): memory["missing"] for slot in slots}
+
+
+@pytest.mark.parametrize(
+    ("remembers", "sentence"),
+    [
+        (_missing, "KeyError"),
+        (lambda *_: None, "not a map of texts"),
+        (lambda *_: {"a": 1}, "not a map of texts"),
+        (lambda *_: {"a": "\ud800"}, "not a map of texts"),
+    ],
+)
+@pytest.mark.parametrize("paused", [False, True])
+def test_what_a_policy_cannot_remember_of_rows_that_it_left_ends_no_leader(
+    remembers: Callable[..., Mapping[str, str | None]], sentence: str, *, paused: bool
+) -> None:
+    """The rows get their leader epoch all the same, and the decision says what was wrong."""
+
+    class Forgetful(Answering):
+        def remember_led_anew(self, slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:
+            return remembers(slots, memory)
+
+    def plan(request: SlotRequest) -> SlotAnswer:
+        if request.renewed and all(slot.leader for slot in request.slots):
+            return SlotAnswer(request.as_published())
+        return replace(BUILT_IN_POLICIES["minimal"].plan(request), certificate=None)
+
+    policies = {"other": Forgetful(plan, dead_may_hold=True)}
+    world = World(ClusterPolicy(slot_count=4, slot_policy="other"), policies)
+    world.admit("n1", "n2")
+    if paused:
+        world.ask("pause_reconciliation")
+    table = world.state.slots.table
+    world.join("n1", incarnation=2)
+    (decision,) = world.run(400, ("n2",))
+    assert world.state.slots.table == led_anew(table, frozenset({"n1"}), decision.epoch)
+    (refusal,) = [cause.evidence for cause in decision.causes if cause.kind is CauseKind.PLACEMENT_REFUSED]
+    assert refusal.startswith("remember_led_anew: ")
+    assert sentence in refusal
     assert complaints_of(world.decisions, policies) == []
 
 

@@ -15,7 +15,7 @@ from controlplane.core.membership.events import (
 )
 from controlplane.core.membership.node import Node
 from controlplane.core.membership.standing_orders import as_ordered
-from controlplane.core.slots.answers import Answered, ask
+from controlplane.core.slots.answers import Answered, ask, remember_led_anew
 from controlplane.core.slots.events import (
     MemoryEntry,
     PolicyRemembered,
@@ -65,12 +65,19 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
     request = slot_request(draft, observations, now_ms)
     policy = slot_policy(policies, state.cluster.policy.slot_policy)
     answer, refusal = Answered(_paused(policy, request), None) if state.slots.paused else ask(policy, request)
-    changed, remembered = _changes(policy, request, answer)
+    given = _given(request, answer)
+    rows = led_anew(given, request.renewed, request.epoch)
+    changed = tuple(row for before, row in zip(request.slots, rows, strict=True) if row != before)
+    kept = [before for before, each, row in zip(request.slots, given, rows, strict=True) if before == each != row]
+    remembered = remember_led_anew(policy, kept, request.memory)
+    refusal = refusal or remembered.refusal
     if state.slots.paused:
         if changed:
             draft.add(SlotsAssigned(changed))
-        _remember(draft, remembered)
-        return Answered(answer, None)
+        if refusal is not None:
+            draft.because(CauseKind.PLACEMENT_REFUSED, state.cluster.policy.slot_policy, refusal)
+        _remember(draft, remembered.changes)
+        return Answered(answer, refusal)
     draft.certificate = answer.certificate
     if changed or answer.remembered or draft.events:
         if refusal is not None:
@@ -80,7 +87,7 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
             draft.because(CauseKind.SLOTS_ARRANGED, state.cluster.policy.slot_policy, evidence)
     for event in carry_out(holdings_of(state), request, changed, policy, Seq(draft.before.seq + 1)):
         draft.add(event)
-    _remember(draft, remembered)
+    _remember(draft, {**remembered.changes, **answer.remembered})
     return Answered(answer, refusal)
 
 
@@ -91,16 +98,10 @@ def _paused(policy: SlotPolicy, request: SlotRequest) -> SlotAnswer:
     return SlotAnswer(rows_of_survivors(request.slots, request.survivors, request.ready, request.epoch, spread=True))
 
 
-def _changes(
-    policy: SlotPolicy, request: SlotRequest, answer: SlotAnswer
-) -> tuple[tuple[Slot, ...], dict[str, str | None]]:
-    """The rows that an answer changes, and the changes to the policy's memory."""
+def _given(request: SlotRequest, answer: SlotAnswer) -> tuple[Slot, ...]:
+    """The whole table of an answer."""
     answered = {slot.slot_id: slot for slot in answer.slots}
-    given = tuple(answered.get(held.slot_id, held) for held in request.held)
-    rows = led_anew(given, request.renewed, request.epoch)
-    changed = tuple(row for before, row in zip(request.slots, rows, strict=True) if row != before)
-    kept = [before for before, each, row in zip(request.slots, given, rows, strict=True) if before == each != row]
-    return changed, {**policy.remember_led_anew(kept, request.memory), **answer.remembered}
+    return tuple(answered.get(held.slot_id, held) for held in request.held)
 
 
 def _remember(draft: Draft, remembered: Mapping[str, str | None]) -> None:

@@ -5,7 +5,7 @@ a surviving holder leads each slot that lost its leader.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
@@ -54,6 +54,38 @@ def ask(policy: SlotPolicy, request: SlotRequest) -> Answered:
         problem = _sentence(error)
     rows = request.as_published() if policy.dead_may_hold else _without_the_dead(request)
     return Answered(SlotAnswer(rows), problem[:_LONGEST_REFUSAL])
+
+
+class Remembered(NamedTuple):
+    """What a policy remembers of rows that it left as they were.
+
+    Attributes:
+        changes: the changes to its memory; none after a refusal.
+        refusal: why the policy's changes are not used; None if they are.
+    """
+
+    changes: Mapping[str, str | None]
+    refusal: str | None
+
+
+def remember_led_anew(policy: SlotPolicy, slots: Sequence[Slot], memory: Mapping[str, str]) -> Remembered:
+    """What the policy remembers of rows that get another leader epoch although it left them as they were.
+
+    Raises:
+        StopError: the policy found that continuing would do harm.
+    """
+    if not slots:
+        return Remembered({}, None)
+    try:
+        changes = policy.remember_led_anew(slots, memory)
+        problem = next(_malformed_rest(changes, ""), None)
+        if problem is None:
+            return Remembered(changes, None)
+    except StopError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code, as above
+        problem = _sentence(error)
+    return Remembered({}, f"remember_led_anew: {problem}"[:_LONGEST_REFUSAL])
 
 
 def _sentence(error: BaseException) -> str:
