@@ -36,7 +36,7 @@ class TableThread:
 
     def run(self) -> None:
         """Follow the table until the agent is to stop."""
-        read_once = ended = False
+        read_once = was_empty = False
         asked_at_ms: int | None = None
         while not self._shared.stopping.is_set():
             asked_at_ms = self._confirmation_wanted(asked_at_ms)
@@ -49,10 +49,12 @@ class TableThread:
                 continue
             self._shared.metrics.foreign_records.set(self._follower.foreign.total)
             if not read_once:
-                ended = ended or progress.ended
                 table = self._follower.table
-                if not ended or table is None:
-                    self._wait_for_table(ended=ended)
+                if table is None or not progress.ended:
+                    if was_empty and table is not None:
+                        self._follower.ask_for_end()
+                    was_empty = table is None and (was_empty or progress.ended)
+                    self._wait_for_table(is_missing=was_empty or self._follower.awaits_repair)
                     continue
                 read_once = True
                 self._first_table(table)
@@ -73,12 +75,12 @@ class TableThread:
             self._follower.fetch_anew()
         return asked_at_ms
 
-    def _wait_for_table(self, *, ended: bool) -> None:
+    def _wait_for_table(self, *, is_missing: bool) -> None:
         """Warn at intervals that there is no table. Its settings say what a join may contain, as the process's name."""
         now_ms = self._shared.clock.monotonic_ms()
         self._warn_at_ms = self._warn_at_ms or now_ms + _WARN_EVERY_MS
-        if ended and now_ms >= self._warn_at_ms:
-            text = "no routing table yet, so the node does not ask to be admitted: is there a leader?"
+        if is_missing and now_ms >= self._warn_at_ms:
+            text = "no whole routing table yet, so the node does not ask to be admitted: is there a leader?"
             self._shared.logger.warning(text, foreign_records=self._follower.foreign.total)
             self._warn_at_ms = now_ms + _WARN_EVERY_MS
 

@@ -155,6 +155,10 @@ class TableFollower:
         self._assigned = False
         self._unread, self._wants_end = None, False
 
+    def ask_for_end(self) -> None:
+        """Let the next step ask the broker where the topic ends, and let the next reported end be at or behind that."""
+        self._unread, self._wants_end = None, True
+
     def close(self) -> None:
         """Close the reader."""
         self._reader.close()

@@ -2,11 +2,12 @@
 
 from collections.abc import MutableMapping, Sequence
 
+import pytest
 from structlog.testing import capture_logs
 
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.codec.inputs import decode_input
-from controlplane.config import MEMBERSHIP
+from controlplane.config import MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.node import NodeAgent
@@ -40,9 +41,12 @@ def warnings(lines: Sequence[MutableMapping[str, object]]) -> list[MutableMappin
     return [line for line in lines if "not admitted yet" in str(line["event"])]
 
 
-def test_a_node_without_a_table_waits_for_it_before_it_joins() -> None:
+@pytest.mark.parametrize("foreign", [None, b"a foreign row"])
+def test_a_node_without_a_table_waits_for_it_before_it_joins(foreign: bytes | None) -> None:
     """The table says what a join may contain: without its name, another process could join as this one."""
     with ObservedCluster() as world, capture_logs() as lines:
+        if foreign is not None:
+            world.send(ROUTING_TABLE, "slot/0", foreign)
         agent = NodeAgent(
             writer=world.event_writer(),
             reader=world.reader(),
@@ -52,7 +56,7 @@ def test_a_node_without_a_table_waits_for_it_before_it_joins() -> None:
             cluster="test",
         )
         agent.start()
-        world.wait_until(lambda: any(str(line["event"]).startswith("no routing table yet") for line in lines))
+        world.wait_until(lambda: any(str(line["event"]).startswith("no whole routing table yet") for line in lines))
         assert agent.state is SessionState.STARTING
         assert not world.records(MEMBERSHIP)
         world.start("c1")

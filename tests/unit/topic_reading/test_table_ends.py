@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.config import ROUTING_TABLE
 from controlplane.errors import LogUnavailableError, PrerequisiteError
+from controlplane.ports import PolledBatch
 from controlplane.testing import MemoryLogReader
 from controlplane.topic_reading.table_follower import Progress, TableFollower
 from tests.helpers.crowded import CrowdedReader
@@ -15,6 +16,20 @@ from tests.helpers.followed_table import CLUSTER, TOPIC, FollowedTable, garbage
 def crowded(setting: FollowedTable) -> TableFollower:
     """A follower beside which a foreign writer never pauses."""
     return TableFollower(CrowdedReader(CLUSTER, setting.broker, ROUTING_TABLE))
+
+
+class BesideLeader(MemoryLogReader):
+    """Each poll finds a further epoch, so no end is ever reported."""
+
+    def __init__(self, setting: FollowedTable) -> None:
+        super().__init__(CLUSTER, setting.broker)
+        self._setting = setting
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """One epoch more than there was."""
+        self._setting.feed.slot(0, "a").commit()
+        batch = super().poll(max_records, timeout_ms)
+        return batch._replace(ended={})
 
 
 def ended_within(follower: TableFollower, steps: int) -> bool:
@@ -104,6 +119,17 @@ def test_a_reader_follows_the_table_while_the_broker_does_not_say_where_it_ends(
         progress = setting.read()
         assert [table.epoch for table in progress.tables][-1] == 2
         assert progress.ended
+
+
+def test_an_end_that_is_asked_for_is_told_beside_a_leader_that_never_pauses() -> None:
+    """A node that found the topic empty joins with the first whole table, and knows its end by no other way."""
+    setting = FollowedTable()
+    setting.feed.node("a").commit()
+    follower = TableFollower(BesideLeader(setting))
+    assert ended_within(follower, 3)
+    assert not ended_within(follower, 10)
+    follower.ask_for_end()
+    assert ended_within(follower, 3)
 
 
 def test_a_new_fetch_of_a_quiet_topic_asks_for_no_end() -> None:

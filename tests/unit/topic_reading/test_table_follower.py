@@ -37,7 +37,7 @@ def test_every_epoch_is_shown_in_order() -> None:
 
 
 def test_an_empty_topic_ends_without_a_table() -> None:
-    """Before the first leader there is no table, and a node has to be able to join then."""
+    """Before the first leader there is no table, and a node that waits for it has to say so."""
     progress = FollowedTable().follower.step(0)
     assert progress == Progress((), ended=True)
 
