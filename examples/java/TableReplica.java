@@ -97,7 +97,7 @@ final class TableReplica {
             passedBy++;
             return null;
         }
-        if (last != null && last.logId.equals(marker.logId)) {
+        if (logId != null && last != null) {
             checkOrder(last.term, last.epoch, last.seq, last.digest, marker);
         }
         if (inUse != null && marker.epoch >= inUse.epoch) {

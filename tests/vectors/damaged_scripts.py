@@ -5,7 +5,7 @@ from dataclasses import replace
 from controlplane.codec.table import encode_row
 from controlplane.core.routing.rows import node_key, slot_key
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, Seq
 from tests.vectors.script_rows import KEYS, MARKER, REFUSED, WAITING, WHOLE, finds, first_table, node, slot
 from tests.vectors.script_topic import Script
 
@@ -156,7 +156,12 @@ def of_other_logs() -> list[Script]:
     anew.read(WHOLE, [1, 2, 3], in_use=3).recreated("77aa00").commit(first_table()).append(b"nonsense", b"x")
     anew.read(WAITING, [], in_use=3, rebuilt=True).append(b"nonsense", None).commit(slot(3, "n1", since=2))
     scripts.append(anew.read(REFUSED))
+    return scripts
 
+
+def of_unknown_logs() -> list[Script]:
+    """Foreign markers that a reader finds before it knows which log is its own."""
+    scripts: list[Script] = []
     before = Script(
         "another log's marker before ours",
         "R5",
@@ -167,6 +172,15 @@ def of_other_logs() -> list[Script]:
     before = Script(before.name, "R5", before.about)
     before.append(MARKER, encode_row(foreign)).control().commit(first_table()).commit(slot(3, "n1", since=2))
     scripts.append(before.read(WHOLE, [1, 2], in_use=2))
+
+    several = Script(
+        "markers of another log that contradict each other, before ours",
+        "R4 R5",
+        "While the reader's log id is unknown, any marker may be foreign: they are not compared with each other.",
+    )
+    several.append(MARKER, encode_row(foreign)).append(MARKER, encode_row(replace(foreign, seq=Seq(49)))).control()
+    several.commit(first_table()).commit(slot(3, "n1", since=2)).read(WHOLE, [1, 2], in_use=2)
+    scripts.append(several)
 
     fitting = Script(
         "another log's marker over an empty topic",

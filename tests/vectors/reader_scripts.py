@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.vectors.damaged_scripts import damaged, hidden_markers, odd_records, of_other_logs
+from tests.vectors.damaged_scripts import damaged, hidden_markers, odd_records, of_other_logs, of_unknown_logs
 from tests.vectors.narrow_scripts import narrow
 from tests.vectors.ordinary_scripts import compacted, of_later_versions, plain, refused, unreadable_rows
 
@@ -19,6 +19,7 @@ def reader_scripts() -> list[dict[str, Any]]:
         *odd_records(),
         *hidden_markers(),
         *of_other_logs(),
+        *of_unknown_logs(),
         *narrow(),
     ]
     return [script.document() for script in scripts]

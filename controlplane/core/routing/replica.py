@@ -189,7 +189,7 @@ class TableReplica:
 
     @property
     def last_marker(self) -> EpochMarker | None:
-        """The last marker of this log that was folded, even if the rows did not fit it."""
+        """See :attr:`controlplane.core.routing.topic_image.TopicImage.last_marker`."""
         return self._image.last_marker
 
     @property
