@@ -10,7 +10,7 @@ from controlplane.node.last_incarnation import last_incarnation
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
 from controlplane.ports import LogReader
-from controlplane.topic_reading.table_follower import TableFollower
+from controlplane.topic_reading.table_follower import Progress, TableFollower
 
 _POLL_MS: Final = 100
 _RETRY_S: Final = 0.2
@@ -28,7 +28,8 @@ class TableThread:
         self._callbacks = callbacks
         self._session = session
         self._follower = TableFollower(reader)
-        self._warn_at_ms = 0
+        self._warn_at_ms: int | None = None
+        self._was_empty = False
 
     def close(self) -> None:
         """Close the reader."""
@@ -36,7 +37,7 @@ class TableThread:
 
     def run(self) -> None:
         """Follow the table until the agent is to stop."""
-        read_once = was_empty = False
+        read_once = False
         asked_at_ms: int | None = None
         while not self._shared.stopping.is_set():
             asked_at_ms = self._confirmation_wanted(asked_at_ms)
@@ -49,12 +50,8 @@ class TableThread:
                 continue
             self._shared.metrics.foreign_records.set(self._follower.foreign.total)
             if not read_once:
-                table = self._follower.table
-                if table is None or not progress.ended:
-                    if was_empty and table is not None:
-                        self._follower.ask_for_end()
-                    was_empty = table is None and (was_empty or progress.ended)
-                    self._wait_for_table(is_missing=was_empty or self._follower.awaits_repair)
+                table = self._newest_table(progress)
+                if table is None:
                     continue
                 read_once = True
                 self._first_table(table)
@@ -75,13 +72,29 @@ class TableThread:
             self._follower.fetch_anew()
         return asked_at_ms
 
-    def _wait_for_table(self, *, is_missing: bool) -> None:
-        """Warn at intervals that there is no table. Its settings say what a join may contain, as the process's name."""
+    def _newest_table(self, progress: Progress) -> RoutingTable | None:
+        """The table at the end of the topic; None while there is none, or while it is not read to its end."""
+        table = self._follower.table
+        if table is not None and progress.ended:
+            return table
+        if table is not None and self._was_empty:
+            # The empty topic has had its end, and Kafka reports no further one while a leader keeps writing.
+            self._follower.ask_for_end()
+        self._was_empty = table is None and (self._was_empty or progress.ended)
+        if self._was_empty or self._follower.awaits_repair:
+            self._warn_without_table()
+        return None
+
+    def _warn_without_table(self) -> None:
+        """Warn at intervals while the topic holds no whole table.
+
+        The node does not join before: the feature level in the table says whether a join may name the process.
+        """
         now_ms = self._shared.clock.monotonic_ms()
-        self._warn_at_ms = self._warn_at_ms or now_ms + _WARN_EVERY_MS
-        if is_missing and now_ms >= self._warn_at_ms:
+        if self._warn_at_ms is not None and now_ms >= self._warn_at_ms:
             text = "no whole routing table yet, so the node does not ask to be admitted: is there a leader?"
             self._shared.logger.warning(text, foreign_records=self._follower.foreign.total)
+        if self._warn_at_ms is None or now_ms >= self._warn_at_ms:
             self._warn_at_ms = now_ms + _WARN_EVERY_MS
 
     def _first_table(self, table: RoutingTable) -> None:

@@ -19,7 +19,7 @@ class Route:
         slot_id: the key's slot.
         term: of the table; with ``leader_epoch`` it is the slot's fencing token.
         epoch: of the table.
-        leader_epoch: the epoch in which the slot's leader last changed.
+        leader_epoch: the epoch in which the slot's leader, or the process of that node, last changed.
         followers: the other replicas.
     """
 

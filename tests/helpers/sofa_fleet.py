@@ -141,7 +141,9 @@ class SofaFleet:
             return []
         self._judge(before, decision)
         if [slot.replicas for slot in after.slots.table] != [slot.replicas for slot in before.slots.table]:
-            self._arranged_at = after.epoch  # not where a new process of a leader leads anew
+            self._arranged_at = (
+                after.epoch
+            )  # a leader epoch that rises for a new process is no change of SOFARegistry's
         return [decision]
 
     def _beat(self) -> None:

@@ -17,7 +17,7 @@ from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicy, SlotRequest
 from controlplane.core.slots.reports import SlotReport, SlotStatus
-from controlplane.core.slots.table import Slot, led_anew
+from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import InvariantViolationError, PlacementRefusedError
@@ -177,8 +177,12 @@ def test_leader_that_comes_back_empty_is_not_passed_over_where_the_dead_may_stay
     refusals = [cause.evidence for cause in decision.causes if cause.kind is CauseKind.PLACEMENT_REFUSED]
     led = next(slot for slot in table if slot.leader == "n1")
     assert refusals == [f"slot {led.slot_id} has followers ('n2',) and no leader, and the answer leaves it so"]
-    assert world.state.slots.table == led_anew(table, frozenset({"n1"}), decision.epoch)
+    assert world.state.slots.table == _led_anew(table, "n1", decision.epoch)
     assert complaints_of(world.decisions, policies) == []
+
+
+def _led_anew(slots: tuple[Slot, ...], node_id: str, epoch: Epoch) -> tuple[Slot, ...]:
+    return tuple(replace(slot, leader_epoch=epoch) if slot.leader == node_id else slot for slot in slots)
 
 
 def _missing(slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:
@@ -201,7 +205,7 @@ def test_what_a_policy_cannot_remember_of_rows_that_it_left_ends_no_leader(
     """The rows get their leader epoch all the same, and the decision says what was wrong."""
 
     class Forgetful(Answering):
-        def remember_led_anew(self, slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:
+        def remember_leader_epochs(self, slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:
             return remembers(slots, memory)
 
     def plan(request: SlotRequest) -> SlotAnswer:
@@ -217,9 +221,9 @@ def test_what_a_policy_cannot_remember_of_rows_that_it_left_ends_no_leader(
     table = world.state.slots.table
     world.join("n1", incarnation=2)
     (decision,) = world.run(400, ("n2",))
-    assert world.state.slots.table == led_anew(table, frozenset({"n1"}), decision.epoch)
+    assert world.state.slots.table == _led_anew(table, "n1", decision.epoch)
     (refusal,) = [cause.evidence for cause in decision.causes if cause.kind is CauseKind.PLACEMENT_REFUSED]
-    assert refusal.startswith("remember_led_anew: ")
+    assert refusal.startswith("remember_leader_epochs: ")
     assert sentence in refusal
     assert complaints_of(world.decisions, policies) == []
 

@@ -36,8 +36,8 @@ def test_a_process_accepts_under_its_token_again_and_again() -> None:
 
 
 @pytest.mark.parametrize(("node_id", "process"), [("n2", "n2, first run"), ("n1", "n1, second run")])
-def test_a_token_is_one_process_s(node_id: str, process: str) -> None:
-    """Another node needs a greater token, and so does a node that came back."""
+def test_a_token_belongs_to_one_process(node_id: str, process: str) -> None:
+    """Another node needs a greater token, and so does a new process of the same node."""
     court = Court()
     court.accept("n1", "n1, first run")
     with pytest.raises(BrokenInvariantError, match=f"{node_id} accepts key"):

@@ -1,6 +1,5 @@
 """Plans ownership after members or orders changed: slots by the slot policy, bundles to the node with the fewest."""
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from controlplane.core.membership.events import (
 )
 from controlplane.core.membership.node import Node
 from controlplane.core.membership.standing_orders import as_ordered
-from controlplane.core.slots.answers import Answered, ask, remember_led_anew
+from controlplane.core.slots.answers import Answered, ask, remember_leader_epochs
 from controlplane.core.slots.events import (
     MemoryEntry,
     PolicyRemembered,
@@ -26,7 +25,7 @@ from controlplane.core.slots.pacing import Holdings, carry_out, go_on
 from controlplane.core.slots.policies import slot_policy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicies, SlotPolicy, SlotRequest
 from controlplane.core.slots.survivors import rows_of_survivors
-from controlplane.core.slots.table import Slot, led_anew
+from controlplane.core.slots.table import Slot, raise_leader_epochs
 from controlplane.core.values.events import calls_for_owners
 from controlplane.core.values.identifiers import NodeId, Seq
 
@@ -64,49 +63,47 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
     state = draft.state
     request = slot_request(draft, observations, now_ms)
     policy = slot_policy(policies, state.cluster.policy.slot_policy)
-    answer, refusal = Answered(_paused(policy, request), None) if state.slots.paused else ask(policy, request)
-    given = _given(request, answer)
-    rows = led_anew(given, request.renewed, request.epoch)
-    changed = tuple(row for before, row in zip(request.slots, rows, strict=True) if row != before)
-    kept = [before for before, each, row in zip(request.slots, given, rows, strict=True) if before == each != row]
-    remembered = remember_led_anew(policy, kept, request.memory)
-    refusal = refusal or remembered.refusal
-    if state.slots.paused:
-        if changed:
-            draft.add(SlotsAssigned(changed))
-        if refusal is not None:
-            draft.because(CauseKind.PLACEMENT_REFUSED, state.cluster.policy.slot_policy, refusal)
-        _remember(draft, remembered.changes)
-        return Answered(answer, refusal)
-    draft.certificate = answer.certificate
-    if changed or answer.remembered or draft.events:
-        if refusal is not None:
-            draft.because(CauseKind.PLACEMENT_REFUSED, state.cluster.policy.slot_policy, refusal)
-        elif answer.evidence or not draft.causes:
-            evidence = answer.evidence or f"{len(changed)} {'slot changes' if len(changed) == 1 else 'slots change'}"
-            draft.because(CauseKind.SLOTS_ARRANGED, state.cluster.policy.slot_policy, evidence)
-    for event in carry_out(holdings_of(state), request, changed, policy, Seq(draft.before.seq + 1)):
-        draft.add(event)
-    _remember(draft, {**remembered.changes, **answer.remembered})
+    paused = state.slots.paused
+    answer, refusal = Answered(_answer_in_pause(policy, request), None) if paused else ask(policy, request)
+    planned = request.table_after(answer)
+    rows = raise_leader_epochs(planned, request.renewed, request.epoch)
+    changed = tuple(new for old, new in zip(request.slots, rows, strict=True) if new != old)
+    # The policy left these rows as they were, so its answer cannot say what to remember of them.
+    left = [old for old, own, new in zip(request.slots, planned, rows, strict=True) if old == own != new]
+    memory = remember_leader_epochs(policy, left, request.memory)
+    if memory.refusal is not None:
+        draft.because(CauseKind.PLACEMENT_REFUSED, policy.name, memory.refusal)
+    if paused and changed:
+        draft.add(SlotsAssigned(changed))
+    elif not paused:
+        _carry_out(draft, request, policy, Answered(answer, refusal), changed)
+    remembered = {**memory.changes, **answer.remembered}
+    if remembered:
+        draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(remembered.items()))))
     return Answered(answer, refusal)
 
 
-def _paused(policy: SlotPolicy, request: SlotRequest) -> SlotAnswer:
-    """What is done while reconciliation is paused: nothing new is planned."""
+def _answer_in_pause(policy: SlotPolicy, request: SlotRequest) -> SlotAnswer:
+    """The answer while reconciliation is paused: the dead are taken out, or stay where the policy may leave them."""
     if policy.dead_may_hold:
         return SlotAnswer(request.as_published())
     return SlotAnswer(rows_of_survivors(request.slots, request.survivors, request.ready, request.epoch, spread=True))
 
 
-def _given(request: SlotRequest, answer: SlotAnswer) -> tuple[Slot, ...]:
-    """The whole table of an answer."""
-    answered = {slot.slot_id: slot for slot in answer.slots}
-    return tuple(answered.get(held.slot_id, held) for held in request.held)
-
-
-def _remember(draft: Draft, remembered: Mapping[str, str | None]) -> None:
-    if remembered:
-        draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(remembered.items()))))
+def _carry_out(
+    draft: Draft, request: SlotRequest, policy: SlotPolicy, answered: Answered, changed: tuple[Slot, ...]
+) -> None:
+    """Add the certificate, the cause and the events of an answer that changes these rows."""
+    answer, refusal = answered
+    draft.certificate = answer.certificate
+    if changed or answer.remembered or draft.events:
+        if refusal is not None:
+            draft.because(CauseKind.PLACEMENT_REFUSED, policy.name, refusal)
+        elif answer.evidence or not draft.causes:
+            evidence = answer.evidence or f"{len(changed)} {'slot changes' if len(changed) == 1 else 'slots change'}"
+            draft.because(CauseKind.SLOTS_ARRANGED, policy.name, evidence)
+    for event in carry_out(holdings_of(draft.state), request, changed, policy, Seq(draft.before.seq + 1)):
+        draft.add(event)
 
 
 def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> None:

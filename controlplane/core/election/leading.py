@@ -147,8 +147,8 @@ class ControllerMachine:
         self.failures = Failures()
         self._lease_ms = lease_ms
         self._contact: _Contact | None = None
-        self._unheard_at_ms: int | None = None
-        self._was_unheard = False
+        self._reading_expected_from_ms: int | None = None
+        self._last_round_was_unheard = False
         self._misses_partition_since_ms: int | None = None
 
     def is_fit(self, now_ms: int) -> bool:
@@ -213,15 +213,15 @@ class ControllerMachine:
         """Of a Kafka that was away, reading is expected only from the first round in which it acknowledges ticks again.
 
         Reader and writer are clients of their own, and find a Kafka that is back one after the other. The round before
-        may be long ago: a leader that asks Kafka something waits for an answer.
+        may be long ago, because a leader that asks Kafka something waits for an answer, so it does not count.
         """
         is_unheard = event.since_acknowledged_ms > self._lease_ms
-        if is_unheard or self._was_unheard:
-            self._unheard_at_ms = now_ms
-        self._was_unheard = is_unheard
+        if is_unheard or self._last_round_was_unheard:
+            self._reading_expected_from_ms = now_ms
+        self._last_round_was_unheard = is_unheard
         read_at_ms = now_ms - event.since_last_read_ms
-        if self._unheard_at_ms is not None:
-            read_at_ms = max(read_at_ms, self._unheard_at_ms)
+        if self._reading_expected_from_ms is not None:
+            read_at_ms = max(read_at_ms, self._reading_expected_from_ms)
         is_answered = event.has_answers and event.longest_unanswered_ms <= ANSWERED_WITHIN_MS
         return _Contact(now_ms - event.since_acknowledged_ms, read_at_ms, event.is_deaf or not is_answered)
 

@@ -102,7 +102,10 @@ class SessionState(Enum):
     """The state of a node session."""
 
     STARTING = "starting"
-    """Reads the table before it joins, because its incarnation must be greater than the last known one."""
+    """Waits for the first table and reads it to its end before it joins.
+
+    Its incarnation must be greater than the last known one, and the settings say what a join may contain.
+    """
     JOINING = "joining"
     """Asks to be admitted."""
     ACTIVE = "active"

@@ -68,8 +68,8 @@ class Remembered(NamedTuple):
     refusal: str | None
 
 
-def remember_led_anew(policy: SlotPolicy, slots: Sequence[Slot], memory: Mapping[str, str]) -> Remembered:
-    """What the policy remembers of rows that get another leader epoch although it left them as they were.
+def remember_leader_epochs(policy: SlotPolicy, slots: Sequence[Slot], memory: Mapping[str, str]) -> Remembered:
+    """What the policy remembers of rows that it left as they were, and whose leader epochs rise.
 
     Raises:
         StopError: the policy found that continuing would do harm.
@@ -77,15 +77,15 @@ def remember_led_anew(policy: SlotPolicy, slots: Sequence[Slot], memory: Mapping
     if not slots:
         return Remembered({}, None)
     try:
-        changes = policy.remember_led_anew(slots, memory)
-        problem = next(_malformed_rest(changes, ""), None)
+        changes = policy.remember_leader_epochs(slots, memory)
+        problem = next(_malformed_memory(changes), None)
         if problem is None:
             return Remembered(changes, None)
     except StopError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code, as above
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code: no leader may end by it
         problem = _sentence(error)
-    return Remembered({}, f"remember_led_anew: {problem}"[:_LONGEST_REFUSAL])
+    return Remembered({}, f"remember_leader_epochs: {problem}"[:_LONGEST_REFUSAL])
 
 
 def _sentence(error: BaseException) -> str:
@@ -144,6 +144,10 @@ def _malformed_slots(slots: object) -> Iterator[str]:
 def _malformed_rest(remembered: object, evidence: object) -> Iterator[str]:
     if not _is_text(evidence):
         yield "what the policy did is not a text"
+    yield from _malformed_memory(remembered)
+
+
+def _malformed_memory(remembered: object) -> Iterator[str]:
     if not isinstance(remembered, Mapping) or not all(
         _is_text(name) and (text is None or _is_text(text)) for name, text in remembered.items()
     ):

@@ -3,8 +3,8 @@
 The certificate proves the whole plan. Pacing only spreads the plan over several decisions, each of which names the plan
 and what is left of it. Rows wait according to their purpose:
 
-- An emergency never waits: a slot that lost a holder, or lacks one, gets its planned row at once, also
-  where its nodes have no room until other rows are carried out.
+- An emergency never waits: a slot that lost a holder, or lacks one, gets its planned row at once, also where its nodes
+  have no room until other rows are carried out.
 - A row that carries out an operator's order waits until its slot is ready, the moves in flight leave a place, and its
   nodes have room.
 - A row that only balances also waits for the cool-down, and until a replica that balancing removed may come back.
@@ -104,9 +104,8 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
     """
     policy = request.policy
     living = request.survivors
-    urgent = [slot for slot in planned if _is_urgent(request.slots[slot.slot_id], slot, living)]
-    chosen = {slot.slot_id: slot for slot in urgent}
-    in_need = frozenset(chosen)
+    emergencies = {slot.slot_id: slot for slot in planned if _is_emergency(request.slots[slot.slot_id], slot, living)}
+    chosen = dict(emergencies)
     budget = policy.moves_in_flight
     ordered = _ordered_slots(request, planned)
     unready = _unready(holdings.epoch, request) if budget else {}
@@ -116,7 +115,7 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
             unready[slot.slot_id] = [name for name in unready[slot.slot_id] if name in slot.replicas]
     unready = {slot_id: names for slot_id, names in unready.items() if names}
     in_flight = sum(len(names) for names in unready.values())
-    in_flight += sum(len(_new_holders(request.slots[slot.slot_id], slot)) for slot in urgent)
+    in_flight += sum(len(_new_holders(request.slots[slot_id], slot)) for slot_id, slot in emergencies.items())
     left = {(each.slot_id, each.node_id): each for each in holdings.slots.departures}
     waiting, delayed = [], []
     for slot in sorted(planned, key=lambda slot: slot.slot_id not in ordered):
@@ -141,17 +140,20 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
         waiting.append(Waiting(slot.slot_id, reason))
         if returning or (balances and request.now_ms < not_before_ms):
             delayed.append(slot)
-    obeying = [row for slot_id, row in chosen.items() if slot_id in ordered and slot_id not in in_need]
-    for slot, node_id in _without_room(request, urgent, obeying, delayed):
+    obeying = [row for slot_id, row in chosen.items() if slot_id in ordered and slot_id not in emergencies]
+    for slot, node_id in _without_room(request, emergencies.values(), obeying, delayed):
         del chosen[slot.slot_id]
         waiting.append(Waiting(slot.slot_id, f"{node_id} has no room until waiting rows are carried out"))
     return DuePlan(tuple(slot for _, slot in sorted(chosen.items())), tuple(sorted(waiting)))
 
 
 def _without_room(
-    request: SlotRequest, urgent: Sequence[Slot], ordered: Sequence[Slot], delayed: Sequence[Slot]
+    request: SlotRequest, emergencies: Iterable[Slot], ordered: Sequence[Slot], delayed: Sequence[Slot]
 ) -> Iterator[tuple[Slot, NodeId]]:
-    """Ordered rows that would fill a node above its capacity while delayed rows still have to leave it."""
+    """Ordered rows that would fill a node above its capacity while delayed rows still have to leave it.
+
+    Emergencies take their room first, and are never held back.
+    """
     relieved = {name for slot in delayed for name in set(request.slots[slot.slot_id].replicas) - set(slot.replicas)}
     room = {node.node_id: node.capacity for node in request.nodes if node.capacity and node.node_id in relieved}
     if not room:
@@ -159,7 +161,7 @@ def _without_room(
     for slot in request.slots:
         for name in room.keys() & set(slot.replicas):
             room[name] -= 1
-    for slot in urgent:
+    for slot in emergencies:
         for name in room.keys() & _new_holders(request.slots[slot.slot_id], slot):
             room[name] -= 1
     for slot in ordered:
@@ -190,7 +192,7 @@ def _ordered_slots(request: SlotRequest, planned: Sequence[Slot]) -> frozenset[S
     return frozenset(found)
 
 
-def _is_urgent(now: Slot, planned: Slot, living: frozenset[NodeId]) -> bool:
+def _is_emergency(now: Slot, planned: Slot, living: frozenset[NodeId]) -> bool:
     """Whether a slot has lost a holder or its leader, or lacks replicas."""
     alive = living.intersection(now.replicas)
     return len(alive) < len(now.replicas) or now.leader is None or len(alive) < len(planned.replicas)

@@ -59,6 +59,11 @@ class SlotRequest:
         """The table without the replicas that renewed nodes no longer hold."""
         return without_nodes(self.slots, self.renewed)
 
+    def table_after(self, answer: "SlotAnswer") -> tuple[Slot, ...]:
+        """The whole table of an answer."""
+        answered = {slot.slot_id: slot for slot in answer.slots}
+        return tuple(answered.get(held.slot_id, held) for held in self.held)
+
     def as_published(self) -> tuple[Slot, ...]:
         """The rows for an answer that leaves the table as it was, including its renewed nodes."""
         return tuple(slot for slot, held in zip(self.slots, self.held, strict=True) if slot != held)
@@ -196,12 +201,17 @@ class SlotPolicy(ABC):
             followers=all({*old.replicas} == {*new.replicas} for old, new in pairs),
         )
 
-    def remember_led_anew(self, slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:  # noqa: ARG002 - most need not remember them
-        """The changes to the memory because rows that this policy left as they were get another leader epoch.
+    def remember_leader_epochs(self, slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:  # noqa: ARG002 - most need not remember them
+        """The changes to the memory when leader epochs of rows rise that this policy left as they were.
+
+        They rise when a new process of the leader is admitted, also while reconciliation is paused.
 
         Args:
             slots: these rows, with their former leader epochs.
             memory: the policy's memory before its answer.
+
+        Returns:
+            The changes by name; None removes an entry.
         """
         return {}
 

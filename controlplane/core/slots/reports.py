@@ -106,9 +106,9 @@ def statuses_in(
 ) -> tuple[SlotStatus, ...]:
     """The statuses of a node's slots, ascending, by the rows of the table.
 
-    A row's leader epoch is the epoch in which its leader changed last. If the node's table is as new as that, the node
-    works under this leader epoch. Otherwise it works under an earlier one, which nothing needs: its status then has the
-    leader epoch 0, which no slot with a leader has.
+    A row's leader epoch is the epoch in which its leader, or the process of that node, changed last. A node whose table
+    is as new as that works under this leader epoch. Otherwise it works under an earlier one, which nothing needs: its
+    status then has the leader epoch 0, which no slot with a leader has.
 
     Args:
         groups: of the node's heartbeat. Slots beyond the table are left out.

@@ -1,7 +1,7 @@
 """The invariants of every state, and of every step from one state to the next.
 
 Tests and the simulation check all of them after every step. A leader runs :func:`check_step` before each commit, at a
-cost proportional to the change.
+cost proportional to the change, or to the table where a node is admitted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -52,7 +52,7 @@ def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
 
 
 def check_step(before: State, decision: Decision, after: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
-    """Check one decision, looking only at what it touches.
+    """Check one decision, looking only at what it touches: at all slots where it admits a node.
 
     Raises:
         InvariantViolationError: an invariant does not hold; the message names the first ten violations.
@@ -75,7 +75,8 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
     ]
     admitted = renewed_by(decision.events)
     problems += [
-        f"slot {slot.slot_id} is led by a new process of {slot.leader!r} under the former leader epoch"
+        f"slot {slot.slot_id} is led by a new process of {slot.leader!r} under leader epoch {slot.leader_epoch}, "
+        f"it has to be {after.epoch}"
         for slot in (after.slots.table if admitted else ())
         if slot.leader in admitted and slot.leader_epoch != after.epoch
     ]

@@ -23,7 +23,7 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policies.sofa import POLICY_NAME as SOFA
 from controlplane.core.slots.policy_contract import CERTIFYING_POLICIES, SlotPolicies
 from controlplane.core.slots.proof.verify import verify
-from controlplane.core.slots.table import Slot, empty_table, led_anew
+from controlplane.core.slots.table import Slot, empty_table
 from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.core.verification.hashed_tables import hashed_table_complaints
 from controlplane.core.verification.holders import (
@@ -212,8 +212,13 @@ def _plan_complaints(before: State, decision: Decision, after: State, *, dead_ma
     if len(after.slots.table) != len(split_table(before, decision)):
         return []  # the table before is unknown, which another check reports
     if after.slots.paused and dead_may_stay:
-        kept = led_anew(split_table(before, decision), renewed_by(decision.events), decision.epoch)
-        return ["the table changes while reconciliation is paused"] if after.slots.table != kept else []
+        renewed = renewed_by(decision.events)
+        kept = tuple(
+            replace(slot, leader_epoch=decision.epoch) if slot.leader in renewed else slot
+            for slot in split_table(before, decision)
+        )
+        sentence = "while reconciliation is paused, more changes than the leader epochs of renewed leaders, or less"
+        return [sentence] if after.slots.table != kept else []
     if after.slots.paused:
         return [
             *owner_problems(after, tuple(after.bundles.by_id.values())),

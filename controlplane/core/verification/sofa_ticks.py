@@ -20,7 +20,7 @@ from controlplane.core.slots.policies.sofa_memory import TABLE_ENTRY, greatest_e
 from controlplane.core.slots.sofa.arranger import ArrangeSettings, TickAction, arrange
 from controlplane.core.slots.sofa.force_refresh import round_robin
 from controlplane.core.slots.sofa.table import SofaTable
-from controlplane.core.slots.table import Slot, led_anew
+from controlplane.core.slots.table import Slot, raise_leader_epochs
 from controlplane.core.values.events import calls_for_owners
 from controlplane.core.values.identifiers import NodeId
 from controlplane.core.verification.order_verification import split_table
@@ -40,7 +40,7 @@ class RecordedTick:
         nodes: the data nodes that it was given, in that order.
         settings: the cluster's settings.
         stable: whether every slot was in sync, as far as the tick used that.
-        published: whether the decision changes the table.
+        published: whether the decision changes more than the leader epochs of rows whose leaders are renewed.
         after: the table after it.
         refresh: whether it was a refresh on an operator's request instead of a tick.
     """
@@ -80,8 +80,9 @@ def recorded_tick(before: State, decision: Decision, after: State, living: Seque
         tuple(known_nodes(living, renewed, begun)),
         options.settings(after.cluster.policy.slot_count, after.cluster.policy.replica_count),
         action == TickAction.BALANCE.value,
-        _is_published(decision, led_anew(begun, renewed, decision.epoch)),
-        # Before its first tick the arranger has no epochs of its own, and our epochs change for other reasons.
+        _is_published(decision, raise_leader_epochs(begun, renewed, decision.epoch)),
+        # Before its first tick the arranger has no epochs of its own, and our epochs change for other reasons. Entries
+        # of slots alone may stand in the memory before.
         sofa_table(
             after.slots.table, after.slots.memory, after.epoch if TABLE_ENTRY in after.slots.memory else before.epoch
         ),

@@ -289,7 +289,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "leaves a new process the former one's slots under the former token",
-        "controlplane.core.slots.table:led_anew",
+        "controlplane.core.slots.table:raise_leader_epochs",
         "if slot.leader in renewed",
         "if False",
         scene=a_process_takes_the_place_of_another_while_nothing_may_move,
@@ -353,7 +353,7 @@ MUTANTS: Final = (
     Mutant(
         "expects to read as soon as Kafka acknowledges again",
         "controlplane.core.election.leading:ControllerMachine._contact_of",
-        "if self._unheard_at_ms is not None:",
+        "if self._reading_expected_from_ms is not None:",
         "if False:",
         scene=kafka_comes_back_before_it_is_read,
     ),

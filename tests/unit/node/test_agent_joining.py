@@ -1,6 +1,7 @@
 """A node that nobody admits must not wait in silence."""
 
 from collections.abc import MutableMapping, Sequence
+from itertools import count
 
 import pytest
 from structlog.testing import capture_logs
@@ -10,8 +11,10 @@ from controlplane.codec.inputs import decode_input
 from controlplane.config import MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.session.node_session import SessionSettings, SessionState
+from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.node import NodeAgent
 from controlplane.node.description import NodeDescription
+from controlplane.ports import LogReader, PolledBatch
 from tests.helpers.memory_cluster import ObservedCluster
 
 
@@ -63,4 +66,49 @@ def test_a_node_without_a_table_waits_for_it_before_it_joins(foreign: bytes | No
         world.wait_until(lambda: agent.state is SessionState.ACTIVE)
         joins = [decode_input(MEMBERSHIP, record).payload for record in world.records(MEMBERSHIP)]
         agent.stop(drain=False)
+    assert joins
     assert all(isinstance(join, NodeJoined) and join.process_id for join in joins)
+
+
+class EndsOnce:
+    """A reader of a topic that is written to without a pause: after its first end Kafka reports no other one."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self.has_ended = False
+
+    def __getattr__(self, name: str) -> object:
+        """Everything else is the reader's."""
+        return getattr(self._reader, name)
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """Hide later ends of the table."""
+        batch = self._reader.poll(max_records, timeout_ms)
+        hidden = {TABLE_PLACE} if self.has_ended else set()
+        self.has_ended = self.has_ended or TABLE_PLACE in batch.ended
+        return batch._replace(ended={place: end for place, end in batch.ended.items() if place not in hidden})
+
+
+def test_a_node_that_found_no_table_joins_while_the_leader_never_pauses() -> None:
+    """It asks for the end of the topic itself, and joins by the newest table."""
+    with ObservedCluster() as world:
+        reader = EndsOnce(world.reader())
+        agent = NodeAgent(
+            writer=world.event_writer(),
+            reader=reader,  # type: ignore[arg-type]  # the rest is the reader's
+            clock=world.clock,
+            threads=SystemThreads(),
+            node=NodeDescription("n1"),
+            cluster="test",
+        )
+        agent.start()
+        world.wait_until(lambda: reader.has_ended)
+        world.start("c1")
+        numbers = count()
+
+        def is_active_beside_others() -> bool:
+            world.join(f"m{next(numbers)}")  # so that the leader has something to commit
+            return agent.state is SessionState.ACTIVE
+
+        world.wait_until(is_active_beside_others)
+        agent.stop(drain=False)

@@ -131,9 +131,9 @@ class SofaPolicy(SlotPolicy):
                 "lower replica_count under minimal first, and change slot_policy then"
             )
 
-    def remember_led_anew(self, slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:
+    def remember_leader_epochs(self, slots: Sequence[Slot], memory: Mapping[str, str]) -> Mapping[str, str | None]:
         """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`; SOFARegistry knows no processes."""
-        return sofa_memory.remembered_epochs(slots, memory)
+        return sofa_memory.kept_leader_epochs(slots, memory)
 
     def is_in_sync(self, request: SlotRequest) -> bool:
         """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`; earlier reports do not count."""

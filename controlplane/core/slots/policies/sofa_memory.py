@@ -96,8 +96,15 @@ def remembered(table: SofaTable, new_rows: Sequence[Slot], memory: Memory, epoch
     return {name: text for name, text in wanted.items() if memory.get(name) != text}
 
 
-def remembered_epochs(slots: Sequence[Slot], memory: Memory) -> dict[str, str | None]:
-    """The changes to the memory that keep the leader epochs of rows of which ours get another one."""
+def kept_leader_epochs(slots: Sequence[Slot], memory: Memory) -> dict[str, str | None]:
+    """The changes to the memory that keep SOFARegistry's leader epochs of rows whose leader epochs in our table rise.
+
+    A slot with an entry has its leader epoch there already.
+
+    Args:
+        slots: these rows, with their former leader epochs.
+        memory: the present memory.
+    """
     return {entry: _text(row.leader_epoch) for row in slots if (entry := _slot_entry(row.slot_id)) not in memory}
 
 

@@ -163,5 +163,7 @@ def test_a_new_process_may_not_lead_under_the_former_leader_epoch(world: World) 
     before = world.state
     newer: Node = replace(before.membership.nodes["n1"], incarnation=2)
     decision = replace(world.decisions[-1], events=(NodeAdmitted(newer),))
-    with pytest.raises(InvariantViolationError, match="led by a new process of 'n1' under the former leader epoch"):
+    with pytest.raises(
+        InvariantViolationError, match="led by a new process of 'n1' under leader epoch 2, it has to be 3"
+    ):
         check_step(before, decision, _next(before))
