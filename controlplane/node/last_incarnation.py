@@ -1,8 +1,9 @@
-"""Finds the last incarnation of a node in ``membership``, if the routing table has no row of the node.
+"""Finds the last incarnation of a node in ``membership``.
 
 The table has no row of a node that left, but the controllers remember it and refuse a join under a lower incarnation. A
-process whose clock is behind would have to wait for that clock. The incarnations of its predecessors are in
-``membership``.
+process whose clock is behind would have to wait for that clock. Nor is a join in the table that waits for a decision:
+a process that joins behind it with a lower incarnation would end when it is admitted, as one that was replaced. The
+incarnations of all its predecessors are in ``membership``.
 """
 
 from typing import Final

@@ -100,16 +100,14 @@ class TableThread:
     def _first_table(self, table: RoutingTable) -> None:
         node_id, stopping = self._shared.node.node_id, self._shared.stopping
         self._shared.feature_level = table.settings.feature_level
+        known = max(last_incarnation(self._reader, node_id, stopping), table.settings.incarnation_floor)
+        self._follower.fetch_anew()
         row = table.nodes.get(node_id)
-        if row is None:
-            known = last_incarnation(self._reader, node_id, stopping)
-            self._follower.fetch_anew()
-        else:
-            known = row.incarnation
+        if row is not None:
+            known = max(known, row.incarnation)
             if row.status.lives:
                 text = "takes the place of another process of this node; if it still runs, give it another node id"
-                self._shared.logger.warning(text, other_incarnation=known)
-        known = max(known, table.settings.incarnation_floor)
+                self._shared.logger.warning(text, other_incarnation=row.incarnation)
         self._session.tell(TableRead(known, self._shared.clock.wall_ms()))
         while not self._session.incarnation_known.wait(_RETRY_S):
             if stopping.is_set():

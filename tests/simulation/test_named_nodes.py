@@ -14,7 +14,6 @@ from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.node import Access, SessionState
 from controlplane.testing import CommitFault
 from tests.simulation.audit import what_the_audit_finds
-from tests.simulation.invariants.bounds import LOOK_EVERY_MS
 from tests.simulation.mutants.scenes import a_node_on_a_slow_clock_is_cut_off, senders_date_their_heartbeats
 from tests.simulation.network import TABLE
 from tests.simulation.script import USUAL, Script, begun, bounds_of
@@ -266,7 +265,7 @@ def test_a_node_that_comes_back_counts_in_the_decision_that_admits_it() -> None:
     assert [name for name, node in script.state.membership.nodes.items() if node.lives] == ["n1", "n2"]
 
 
-def test_a_dead_process_whose_join_is_taken_up_late_ends_its_successor_and_not_the_next_one() -> None:
+def test_a_dead_process_whose_join_is_taken_up_late_does_not_end_its_successor() -> None:
     """No decision can be committed while the node is started twice, each time on a clock that is further behind."""
     script = begun()
     world = script.world
@@ -279,11 +278,8 @@ def test_a_dead_process_whose_join_is_taken_up_late_ends_its_successor_and_not_t
         world.start_node("n4")
         script.go_on(1_000)
     world.broker.set_read_only(decisions, 0, read_only=False)
-    script.go_on_until(lambda: world.agents["n4"].state is SessionState.SUPERSEDED, 5_000)
-    script.go_on(LOOK_EVERY_MS)
-    world.kill("n4")
-    world.start_node("n4")
-    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 5_000)
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 8_000)
+    assert world.agents["n4"].state is SessionState.ACTIVE
     script.judge_end()
 
 

@@ -1,7 +1,7 @@
 """Processes end for two reasons only: they were asked to, or another process of their node was started.
 
-That other one may be dead: if its join is taken up after its death, and its clock was ahead of its successor's, it has
-the greater incarnation. The successor ends then, and a third process joins above both.
+That other one may be dead: if its join is appended after its successor has read ``membership``, and its clock was ahead
+of its successor's, it has the greater incarnation. The successor ends then, and a third process joins above both.
 """
 
 from dataclasses import dataclass

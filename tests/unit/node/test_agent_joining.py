@@ -70,6 +70,34 @@ def test_a_node_without_a_table_waits_for_it_before_it_joins(foreign: bytes | No
     assert all(isinstance(join, NodeJoined) and join.process_id for join in joins)
 
 
+def test_a_node_joins_above_a_join_of_its_own_that_waits_for_a_decision() -> None:
+    """Its clock was set back since. Behind the other one it would be refused, and end as one that was replaced."""
+    with ObservedCluster() as world:
+        controller = world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: (table := world.table()) is not None and "n1" in table.nodes)
+        controller.end()
+        undecided = world.clock.wall_ms() + 3_600_000
+        world.join("n1", incarnation=undecided)
+        agent = NodeAgent(
+            writer=world.event_writer(),
+            reader=world.reader(),
+            clock=world.clock,
+            threads=SystemThreads(),
+            node=NodeDescription("n1"),
+            cluster="test",
+        )
+        agent.start()
+        world.wait_until(lambda: agent.state is SessionState.JOINING)
+        world.silence("n1")
+        world.start("c2")
+        world.wait_until(lambda: agent.state is SessionState.ACTIVE)
+        table = agent.table
+        agent.stop(drain=False)
+    assert table is not None
+    assert table.nodes["n1"].incarnation == undecided + 1
+
+
 class EndsOnce:
     """A reader of a topic that is written to without a pause: after its first end Kafka reports no other one."""
 
