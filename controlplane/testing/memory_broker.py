@@ -133,6 +133,10 @@ class MemoryBroker:
         """Let the next commit that reaches the broker end with this fault; several faults are queued."""
         self._faults.append(fault)
 
+    def end_commit_faults(self) -> None:
+        """Let commits succeed again: what was to fail and has not yet, does not."""
+        self._faults.clear()
+
     def lose_leader(self, topic: str, partition: int) -> None:
         """Leave a partition without a leader: requests for it get no answer, and records and markers for it wait."""
         self.settle()

@@ -196,6 +196,7 @@ class Run:
         at(random.Random(f"copy of {self.seed}").randint(1_000, 9_000), self.injector.remember_leases)
         for item in self.items():
             at(item.at_ms, partial(self._happen, item))
+        at(HEALED_MS, self.world.broker.end_commit_faults)
         at(HEALED_MS, self.workload.tidy_up)
         at(HEALED_MS, self._look_for_healing)
 
