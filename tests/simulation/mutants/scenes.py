@@ -6,7 +6,7 @@ from typing import Final
 from unittest.mock import patch
 
 from controlplane.codec import inputs
-from controlplane.config import HEARTBEATS, LOAD_REPORTS
+from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.slots import reports
@@ -143,13 +143,20 @@ def a_node_restarts_on_a_slower_clock() -> None:
 
 
 def a_node_is_started_twice_at_once() -> None:
-    """It is dead, and both machines have lost an hour: both processes choose the incarnation after the last one."""
+    """It is dead, and both machines have lost an hour: both processes choose the incarnation after the last one.
+
+    Neither finds a join of the other one, because none can be appended until both have looked.
+    """
     script = begun()
+    membership = script.world.cluster.topic(MEMBERSHIP)
     script.world.kill("n4")
     script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 4_000)
     former = script.state.membership.nodes["n4"].incarnation
     script.stops_watching = True  # the watch knows one process of each node
+    script.world.broker.set_read_only(membership, 0, read_only=True)
     processes = [script.world.start_process("n4", machine, wall_step_ms=-3_600_000) for machine in ("n4", "n4-again")]
+    script.go_on(500)
+    script.world.broker.set_read_only(membership, 0, read_only=False)
     for _ in range(400):
         script.go_on(10)
         accepted = [agents_slots(agent) for agent in processes]
