@@ -91,11 +91,12 @@ class TableThread:
         The node does not join before: the feature level in the table says whether a join may name the process.
         """
         now_ms = self._shared.clock.monotonic_ms()
-        if self._warn_at_ms is not None and now_ms >= self._warn_at_ms:
+        if self._warn_at_ms is not None:
+            if now_ms < self._warn_at_ms:
+                return
             text = "no whole routing table yet, so the node does not ask to be admitted: is there a leader?"
             self._shared.logger.warning(text, foreign_records=self._follower.foreign.total)
-        if self._warn_at_ms is None or now_ms >= self._warn_at_ms:
-            self._warn_at_ms = now_ms + _WARN_EVERY_MS
+        self._warn_at_ms = now_ms + _WARN_EVERY_MS
 
     def _first_table(self, table: RoutingTable) -> None:
         node_id, stopping = self._shared.node.node_id, self._shared.stopping

@@ -141,9 +141,8 @@ class SofaFleet:
             return []
         self._judge(before, decision)
         if [slot.replicas for slot in after.slots.table] != [slot.replicas for slot in before.slots.table]:
-            self._arranged_at = (
-                after.epoch
-            )  # a leader epoch that rises for a new process is no change of SOFARegistry's
+            # A leader epoch that rises for a new process is no change of SOFARegistry's.
+            self._arranged_at = after.epoch
         return [decision]
 
     def _beat(self) -> None:

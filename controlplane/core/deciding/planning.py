@@ -69,7 +69,8 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
     rows = raise_leader_epochs(planned, request.renewed, request.epoch)
     changed = tuple(new for old, new in zip(request.slots, rows, strict=True) if new != old)
     # The policy left these rows as they were, so its answer cannot say what to remember of them.
-    left = [old for old, own, new in zip(request.slots, planned, rows, strict=True) if old == own != new]
+    pairs = zip(request.slots, planned, rows, strict=True)
+    left = [old for old, own, new in pairs if own is not new and old == own != new]
     memory = remember_leader_epochs(policy, left, request.memory)
     if memory.refusal is not None:
         draft.because(CauseKind.PLACEMENT_REFUSED, policy.name, memory.refusal)

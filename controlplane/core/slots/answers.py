@@ -5,9 +5,10 @@ a surviving holder leads each slot that lost its leader.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from controlplane.core.slots.certificate import Certificate
 from controlplane.core.slots.policy_contract import CERTIFYING_POLICIES, SlotAnswer, SlotPolicy, SlotRequest
@@ -20,6 +21,7 @@ from controlplane.errors import InvalidInputError, PlacementRefusedError, StopEr
 _LONGEST_REFUSAL: Final = 500
 """Greatest number of characters of a refusal, which becomes part of a decision."""
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]+")
+_Answer = TypeVar("_Answer")
 
 
 class Answered(NamedTuple):
@@ -41,19 +43,11 @@ def ask(policy: SlotPolicy, request: SlotRequest) -> Answered:
     Raises:
         StopError: the policy found that continuing would do harm.
     """
-    try:
-        answer = policy.plan(request)
-        problem = next(_problems(policy, request, answer), None)
-        if problem is None:
-            return Answered(answer, None)
-    except StopError:
-        raise
-    except PlacementRefusedError as error:
-        problem = str(error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code: after any exception, no dead node may own
-        problem = _sentence(error)
+    answer = _accepted(partial(policy.plan, request), partial(_problems, policy, request))
+    if not isinstance(answer, str):
+        return Answered(answer, None)
     rows = request.as_published() if policy.dead_may_hold else _without_the_dead(request)
-    return Answered(SlotAnswer(rows), problem[:_LONGEST_REFUSAL])
+    return Answered(SlotAnswer(rows), answer[:_LONGEST_REFUSAL])
 
 
 class Remembered(NamedTuple):
@@ -76,16 +70,32 @@ def remember_leader_epochs(policy: SlotPolicy, slots: Sequence[Slot], memory: Ma
     """
     if not slots:
         return Remembered({}, None)
+    changes = _accepted(partial(policy.remember_leader_epochs, slots, memory), _malformed_memory)
+    if not isinstance(changes, str):
+        return Remembered(changes, None)
+    return Remembered({}, f"remember_leader_epochs: {changes}"[:_LONGEST_REFUSAL])
+
+
+def _accepted(call: Callable[[], _Answer], problems: Callable[[_Answer], Iterator[str]]) -> _Answer | str:
+    """The answer of a policy's code, which may be a user's, or a sentence that says why it is not used.
+
+    Args:
+        call: calls the code. No answer that is used is a text.
+        problems: of the answer, as sentences.
+
+    Raises:
+        StopError: the code found that continuing would do harm.
+    """
     try:
-        changes = policy.remember_leader_epochs(slots, memory)
-        problem = next(_malformed_memory(changes), None)
-        if problem is None:
-            return Remembered(changes, None)
+        answer = call()
+        problem = next(problems(answer), None)
     except StopError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code: no leader may end by it
-        problem = _sentence(error)
-    return Remembered({}, f"remember_leader_epochs: {problem}"[:_LONGEST_REFUSAL])
+    except PlacementRefusedError as error:
+        return str(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code: after any exception, no dead node may own
+        return _sentence(error)
+    return answer if problem is None else problem
 
 
 def _sentence(error: BaseException) -> str:

@@ -72,7 +72,7 @@ def without_nodes(slots: tuple[Slot, ...], gone: AbstractSet[NodeId]) -> tuple[S
 
 
 def raise_leader_epochs(slots: tuple[Slot, ...], renewed: AbstractSet[NodeId], epoch: Epoch) -> tuple[Slot, ...]:
-    """The same rows with ``epoch`` as the leader epoch of those that renewed nodes lead.
+    """The same rows with ``epoch`` as the leader epoch of those that renewed nodes lead. Others are not made anew.
 
     The former process of such a node may serve until it reads the table, and two processes never serve under one token.
     """

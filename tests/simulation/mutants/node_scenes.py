@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from controlplane.config import ROUTING_TABLE
-from controlplane.core.values.identifiers import TopicPartition
+from tests.simulation.network import TABLE
 from tests.simulation.script import USUAL, begun
 
 
@@ -58,11 +57,10 @@ def a_process_takes_the_place_of_another_while_nothing_may_move() -> None:
     script.go_on(3_000)
     script.ask("pause", "pause_reconciliation")
     script.go_on_until(lambda: script.answered("pause"), 3_000)
-    table = {TopicPartition(ROUTING_TABLE, 0)}
-    script.world.machines["n4"].network.hold_back(table)
+    script.world.machines["n4"].network.hold_back(TABLE)
     script.world.start_node("n4", second_machine="n4-again")
     script.go_on(6_000)
-    script.world.machines["n4"].network.let_through(table)
+    script.world.machines["n4"].network.let_through(TABLE)
     script.ask("resume", "resume_reconciliation")
     script.go_on(6_000)
     script.judge_end()

@@ -18,22 +18,29 @@ from controlplane.ports import LogReader, PolledBatch
 from tests.helpers.memory_cluster import ObservedCluster
 
 
+def started(
+    world: ObservedCluster, reader: "EndsOnce | None" = None, settings: SessionSettings | None = None
+) -> NodeAgent:
+    """A started agent of node ``n1``."""
+    agent = NodeAgent(
+        writer=world.event_writer(),
+        reader=reader or world.reader(),  # type: ignore[arg-type]  # the rest of EndsOnce is its reader's
+        clock=world.clock,
+        threads=SystemThreads(),
+        node=NodeDescription("n1"),
+        cluster="test",
+        settings=settings,
+    )
+    return agent.start()
+
+
 def test_a_node_that_is_not_admitted_says_so_again_and_again() -> None:
     """Without a leader, or refused as an older incarnation, it repeats its join; the operator has to see that."""
     with ObservedCluster() as world, capture_logs() as lines:
         controller = world.start("c1")
         world.wait_until(world.table)
         controller.end()
-        agent = NodeAgent(
-            writer=world.event_writer(),
-            reader=world.reader(),
-            clock=world.clock,
-            threads=SystemThreads(),
-            node=NodeDescription("n1"),
-            cluster="test",
-            settings=SessionSettings(join_retry_ms=20),
-        )
-        agent.start()
+        agent = started(world, settings=SessionSettings(join_retry_ms=20))
         world.wait_until(lambda: len(warnings(lines)) >= 2)
         agent.stop(drain=False)
     assert [line["joins"] for line in warnings(lines)[:2]] == [10, 20]
@@ -50,15 +57,7 @@ def test_a_node_without_a_table_waits_for_it_before_it_joins(foreign: bytes | No
     with ObservedCluster() as world, capture_logs() as lines:
         if foreign is not None:
             world.send(ROUTING_TABLE, "slot/0", foreign)
-        agent = NodeAgent(
-            writer=world.event_writer(),
-            reader=world.reader(),
-            clock=world.clock,
-            threads=SystemThreads(),
-            node=NodeDescription("n1"),
-            cluster="test",
-        )
-        agent.start()
+        agent = started(world)
         world.wait_until(lambda: any(str(line["event"]).startswith("no whole routing table yet") for line in lines))
         assert agent.state is SessionState.STARTING
         assert not world.records(MEMBERSHIP)
@@ -79,15 +78,7 @@ def test_a_node_joins_above_a_join_of_its_own_that_waits_for_a_decision() -> Non
         controller.end()
         undecided = world.clock.wall_ms() + 3_600_000
         world.join("n1", incarnation=undecided)
-        agent = NodeAgent(
-            writer=world.event_writer(),
-            reader=world.reader(),
-            clock=world.clock,
-            threads=SystemThreads(),
-            node=NodeDescription("n1"),
-            cluster="test",
-        )
-        agent.start()
+        agent = started(world)
         world.wait_until(lambda: agent.state is SessionState.JOINING)
         world.silence("n1")
         world.start("c2")
@@ -121,15 +112,7 @@ def test_a_node_that_found_no_table_joins_while_the_leader_never_pauses() -> Non
     """It asks for the end of the topic itself, and joins by the newest table."""
     with ObservedCluster() as world:
         reader = EndsOnce(world.reader())
-        agent = NodeAgent(
-            writer=world.event_writer(),
-            reader=reader,  # type: ignore[arg-type]  # the rest is the reader's
-            clock=world.clock,
-            threads=SystemThreads(),
-            node=NodeDescription("n1"),
-            cluster="test",
-        )
-        agent.start()
+        agent = started(world, reader)
         world.wait_until(lambda: reader.has_ended)
         world.start("c1")
         numbers = count()
