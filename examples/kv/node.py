@@ -78,7 +78,7 @@ class KvNode(NodeCallbacks):
         ended_as = self.agent.run_until_signal()
         # Other nodes own everything by now, and may still be fetching it.
         time.sleep(_LINGER_S)
-        self._server.shutdown()
+        self._server.close()
         return ended_as
 
     # -- what the agent tells -----------------------------------------------------------------------------------------

@@ -95,6 +95,11 @@ class Server(socketserver.ThreadingTCPServer):
         super().__init__(place, _Handler)
         threading.Thread(target=self.serve_forever, args=(0.1,), name="kv-server", daemon=True).start()
 
+    def close(self) -> None:
+        """End serving, then listening: a thread that serves a closed socket would never rest."""
+        self.shutdown()
+        self.server_close()
+
     @property
     def place(self) -> Place:
         """Where it listens."""

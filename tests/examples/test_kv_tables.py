@@ -1,5 +1,6 @@
 """Tables that a node of the key-value service adopts while requests come at any moment between two callbacks."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from controlplane.node.callbacks import Changes, tell
 from controlplane.node.holdings import HoldingBook
 from examples.kv import node as kv_node
 from examples.kv.node import KvNode
+from examples.kv.protocol import Server
 from tests.unit.node.test_holdings import INCARNATION, Setting
 
 STATUS = {"op": "status"}
@@ -71,7 +73,17 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A service that leads slot 0."""
     made = Service(monkeypatch)
     yield made
-    made.node._server.server_close()  # noqa: SLF001 - it listens from its making on
+    made.node._server.close()  # noqa: SLF001 - it listens from its making on
+
+
+def test_a_server_that_is_closed_has_ended_its_thread() -> None:
+    """One that goes on serving its closed socket takes a core for as long as the process runs."""
+    known = set(threading.enumerate())
+    server = Server(("127.0.0.1", 0), lambda message: message)
+    (thread,) = (each for each in threading.enumerate() if each.name == "kv-server" and each not in known)
+    server.close()
+    thread.join(5)
+    assert not thread.is_alive()
 
 
 def test_a_request_between_table_and_callback_costs_no_slot(service: Service) -> None:
@@ -134,4 +146,4 @@ def test_the_service_holds_what_the_table_says_once_it_is_told(
             assert table is not None
             assert service.node._held == {slot.slot_id for slot in table.slots if "n" in slot.replicas}  # noqa: SLF001
         finally:
-            service.node._server.server_close()  # noqa: SLF001
+            service.node._server.close()  # noqa: SLF001
