@@ -38,6 +38,8 @@ class TlsFront:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """End every connection."""
+        with suppress(OSError):  # wakes the thread that waits for a connection, which closing alone does not
+            self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for connection in self._connections:
             with suppress(OSError):  # it may have ended by itself
