@@ -15,7 +15,7 @@ from controlplane.core.membership.node import NodeRole
 from controlplane.core.session.node_session import SessionSettings
 from controlplane.core.values.addresses import Address
 from controlplane.errors import ConfigurationError
-from controlplane.node import NodeAgent, NodeCallbacks, NodeLoad
+from controlplane.node import HandoffSettings, NodeAgent, NodeCallbacks, NodeLoad
 from controlplane.node.alternating_writer import AlternatingWriter
 from controlplane.node.description import NodeDescription
 from controlplane.node.load_thread import LoadReports
@@ -40,6 +40,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     version: str = "",
     security: Mapping[str, str] | None = None,
     settings: SessionSettings | None = None,
+    handoff: HandoffSettings | None = None,
     registry: CollectorRegistry = REGISTRY,
 ) -> NodeAgent:
     """An agent that is not started yet: use it as a context manager, or call ``start``.
@@ -59,6 +60,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         version: the node software's version.
         security: further librdkafka settings for TLS and SASL.
         settings: timing, and what to do when the log is lost.
+        handoff: for how long calls and callbacks of bundles that move are waited for.
         registry: holds its metrics until it stops, labelled by cluster and node.
 
     Raises:
@@ -68,10 +70,6 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
     # Before the clients are opened, because an invalid description must not leave connections behind.
     node = describe_node(node_id, addresses, role, zone, weight=weight, capacity=capacity, version=version)
-    load_reports = None
-    if load_source is not None:
-        # A load report that waits for a broker must not hold back heartbeats, so it has connections of its own.
-        load_reports = LoadReports(load_source, KafkaEventWriter(config, kafka), load_interval_ms)
     return NodeAgent(
         writer=AlternatingWriter(KafkaEventWriter(config, kafka), KafkaEventWriter(config, kafka)),
         reader=KafkaLogReader(config, kafka),
@@ -80,10 +78,20 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         node=node,
         cluster=cluster,
         callbacks=callbacks,
-        load_reports=load_reports,
+        load_reports=_load_reports(config, kafka, load_source, load_interval_ms),
         settings=settings,
+        handoff=handoff,
         registry=registry,
     )
+
+
+def _load_reports(
+    config: ClusterConfig, kafka: KafkaConfig, load_source: Callable[[], NodeLoad] | None, load_interval_ms: int
+) -> LoadReports | None:
+    if load_source is None:
+        return None
+    # A load report that waits for a broker must not hold back heartbeats, so it has connections of its own.
+    return LoadReports(load_source, KafkaEventWriter(config, kafka), load_interval_ms)
 
 
 def describe_node(

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from controlplane.cli.cluster.acls import acls
+from controlplane.cli.cluster.bundles import bundles
 from controlplane.cli.cluster.feature_level import feature_level
 from controlplane.cli.cluster.intents import intents
 from controlplane.cli.cluster.namespaces import namespaces
@@ -238,6 +239,7 @@ def _with_suggestions(error: click.NoSuchOption) -> click.NoSuchOption:
 for _command in (
     acls,
     audit,
+    bundles,
     controller,
     demo,
     feature_level,

@@ -5,18 +5,19 @@ Each error names the field, the value and the expected value; the reasons are li
 
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import isfinite
 from typing import Any, Final
 
 from controlplane.config import MAX_PORT
-from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
+from controlplane.core.bundles.ranges import LAST_HASH
+from controlplane.core.bundles.reports import BundleLoad, BundleStatus, BundleStepReport, LoadReport, ResourceUsage
 from controlplane.core.cluster.policy import MAX_SLOT_COUNT
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.standing_orders import MAX_WEIGHT
-from controlplane.core.slots.reports import SlotGroup, SlotLoad, SlotStatus
+from controlplane.core.slots.reports import ReleasedSlots, SlotGroup, SlotLoad, SlotStatus
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import SlotId
 from controlplane.errors import InvalidInputError
@@ -49,8 +50,10 @@ REASONS: Final[dict[str, str]] = {
     "duplicate_address": "Two addresses have the same name.",
     "duplicate_slot_status": "A slot is reported twice in one heartbeat.",
     "duplicate_bundle_status": "A bundle is reported twice in one heartbeat.",
+    "duplicate_bundle_step": "A bundle's step is reported twice in one heartbeat.",
     "duplicate_slot_load": "A slot is reported twice in one load report.",
     "duplicate_bundle_load": "A bundle is reported twice in one load report.",
+    "invalid_bounds": "The bounds of a bundle's parts do not ascend between 1 and 2^32 - 1.",
     "invalid_slot_runs": "The runs of a group of slots are not pairs of counts: left out, then in the group.",
     "invalid_incarnation": "The incarnation is not between 1 and 2^53 - 1.",
     "invalid_weight": "The weight is not between 1 and 1,000,000.",
@@ -58,6 +61,7 @@ REASONS: Final[dict[str, str]] = {
     "slot_out_of_range": "The slot is not below the slot count.",
     "unknown_role": "The role is not a known value.",
     "unknown_status": "The status is not a known value.",
+    "unknown_step": "The step of a bundle is not a known value.",
     "negative": "A time, a count, a rate or a size is below zero.",
     "not_a_number": "A rate or a usage is NaN or infinite.",
 }
@@ -116,22 +120,46 @@ def _check_heartbeat(heartbeat: Heartbeat) -> None:
         for bundle in heartbeat.bundle_statuses:
             _check_bundle(bundle)
         _unique("duplicate_bundle_status", "bundle", (bundle.bundle_id for bundle in heartbeat.bundle_statuses))
+    if heartbeat.bundle_steps:
+        _check_bundle_steps(heartbeat.bundle_steps)
+    if heartbeat.released_slots:
+        _check_released_slots(heartbeat.released_slots, slot_count)
+
+
+def _check_bundle_steps(steps: Sequence[BundleStepReport]) -> None:
+    for report in steps:
+        _check_bundle(report)
+        if any(lower >= upper for lower, upper in pairwise(report.bounds)) or not all(
+            0 < bound <= LAST_HASH for bound in report.bounds
+        ):
+            detail = (
+                f"the bounds of {report.bundle_id!r:.80} are {list(report.bounds)!r:.80}: they ascend within hashes"
+            )
+            raise InvalidInputError("invalid_bounds", detail)
+    _unique("duplicate_bundle_step", "step of bundle", (report.bundle_id for report in steps))
+
+
+def _check_released_slots(released: Sequence[ReleasedSlots], slot_count: int) -> None:
+    for group in released:
+        _not_negative(group, "release_epoch")
+        _check_runs(group.runs, slot_count)
+
+
+def _check_runs(runs: Sequence[int], slot_count: int) -> None:
+    if not runs or len(runs) % 2 or runs[0] < 0 or min(runs[1:]) < 1:
+        detail = f"the runs are {list(runs)!r:.80}: an even number of counts, the first 0 or more, the others 1 or more"
+        raise InvalidInputError("invalid_slot_runs", detail)
+    if sum(runs) > slot_count:
+        detail = f"the last slot of a group is {sum(runs) - 1}, expected 0 to {slot_count - 1}"
+        raise InvalidInputError("slot_out_of_range", detail)
 
 
 def _check_groups(groups: Sequence[SlotGroup], slot_count: int, reported: AbstractSet[SlotId]) -> None:
     """Check the groups of a heartbeat. The cost is that of the numbers in them, and not of the slots."""
     for group in groups:
-        runs = group.runs
         if group.last_sync_ms < 0:
             _not_negative(group, "last_sync_ms")
-        if not runs or len(runs) % 2 or runs[0] < 0 or min(runs[1:]) < 1:
-            detail = (
-                f"the runs are {list(runs)!r:.80}: an even number of counts, the first 0 or more, the others 1 or more"
-            )
-            raise InvalidInputError("invalid_slot_runs", detail)
-        if sum(runs) > slot_count:
-            detail = f"the last slot of a group is {sum(runs) - 1}, expected 0 to {slot_count - 1}"
-            raise InvalidInputError("slot_out_of_range", detail)
+        _check_runs(group.runs, slot_count)
     if len(groups) > 1 or reported:
         _check_disjoint(groups, reported)
 
@@ -212,7 +240,7 @@ def _check_slot(slot: SlotStatus | SlotLoad, slot_count: int) -> None:
         raise InvalidInputError("slot_out_of_range", f"slot_id is {slot.slot_id}, expected 0 to {slot_count - 1}")
 
 
-def _check_bundle(bundle: BundleStatus | BundleLoad) -> None:
+def _check_bundle(bundle: BundleStatus | BundleLoad | BundleStepReport) -> None:
     _not_empty("empty_bundle_id", bundle, "bundle_id")
 
 

@@ -43,7 +43,7 @@ _BUNDLE_LOAD_BYTES: Final = 36
 
 _FIRST_VERSION: Final = 1
 _LATER_IN_TUPLES: Final[Mapping[type, Mapping[str, object]]] = {
-    Heartbeat: {"slot_groups": [], "process_id": ""},
+    Heartbeat: {"slot_groups": [], "process_id": "", "bundle_steps": [], "released_slots": []},
     Tick: {"seq": 0, "table_epoch": 0},
 }
 """The fields that version 2 added to records that are named tuples, with their defaults in Avro.
@@ -112,7 +112,13 @@ _STATUSES: Final = {status.value: status for status in ReplicaStatus}
 def _heartbeat(datum: Datum) -> Heartbeat:
     """Like ``from_datum``, at a third of its cost: most of a leader's input records are heartbeats."""
     role = _ROLES.get(cast("str", datum["role"]))
-    if role is None or datum["slot_statuses"] or datum["bundle_statuses"]:
+    if (
+        role is None
+        or datum["slot_statuses"]
+        or datum["bundle_statuses"]
+        or datum["bundle_steps"]
+        or datum["released_slots"]
+    ):
         return from_datum(Heartbeat, datum)
     settings = cast("dict[str, Any] | None", datum["slot_settings"])
     groups = cast("list[dict[str, Any]]", datum["slot_groups"])
@@ -243,8 +249,9 @@ def _least_bytes(payload: InputPayload) -> int:
     To write a record of 100,000 bundles takes a second, in which a node could send nothing else. To count takes 10 ms.
     """
     match payload:
-        case Heartbeat(slot_statuses=slots, bundle_statuses=bundles):
-            return len(slots) * _STATUS_BYTES + sum(len(bundle.bundle_id) for bundle in bundles)
+        case Heartbeat(slot_statuses=slots, bundle_statuses=bundles, bundle_steps=steps):
+            named = sum(len(bundle.bundle_id) for bundle in bundles) + sum(len(step.bundle_id) for step in steps)
+            return len(slots) * _STATUS_BYTES + named
         case LoadReport(slots=slots, bundles=bundles):
             return len(slots) * _SLOT_LOAD_BYTES + sum(_BUNDLE_LOAD_BYTES + len(bundle.bundle_id) for bundle in bundles)
         case _:

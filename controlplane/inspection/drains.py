@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.apply import apply_decision
@@ -75,8 +76,12 @@ class DrainProgress:
     def held_text(self) -> str:
         """What the node holds, as a text; empty if it holds nothing."""
         slots = len(self._held())
-        bundles = sum(1 for bundle in self.state.bundles.by_id.values() if bundle.owner == self.node_id)
-        return f"{counted(slots, 'slot')} and {counted(bundles, 'bundle')}" if slots or bundles else ""
+        owned = [bundle for bundle in self.state.bundles.by_id.values() if bundle.owner == self.node_id]
+        if not slots and not owned:
+            return ""
+        releasing = sum(1 for bundle in owned if bundle.ownership_state is OwnershipState.RELEASING)
+        in_flight = f" ({releasing} being released)" if releasing else ""
+        return f"{counted(slots, 'slot')} and {counted(len(owned), 'bundle')}{in_flight}"
 
     def only_kept(self, kept: tuple[SlotId, ...]) -> bool:
         """Whether the node holds only slots that it never gives away, and at least one."""

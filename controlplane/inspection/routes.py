@@ -40,20 +40,42 @@ def slot_route(table: RoutingTable, key: str) -> Record:
 def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Record:
     """A key's bundle in one table, and how it is computed.
 
+    ``owner`` is the node that may serve it. While the bundle is handed off there is none: ``releasing_node`` is
+    the node that has to release it, until it has, and ``next_owner`` the one that it goes to.
+
     Raises:
         NoRouteError: the namespace is not in the table.
         UnroutableError: this version cannot read the row of the bundle.
     """
     bundle = table.bundle_for(namespace, key)
+    serving = bundle.serving_node
     return {
         **_start(table, key),
         "namespace": namespace,
         "hash_function": "crc32",
         "hash": bundle_hash(key),
         "bundle": bundle.bundle_id,
-        "owner": bundle.owner,
-        "addresses": addresses_of(table, bundle.owner),
+        "state": bundle.ownership_state.value,
+        "owner": serving,
+        "addresses": addresses_of(table, serving),
+        "owner_epoch": bundle.owner_epoch if serving is not None else None,
+        "releasing_node": bundle.owner if serving is None else None,
+        "next_owner": bundle.next_owner,
+        "next_owner_addresses": addresses_of(table, bundle.next_owner),
     }
+
+
+def why_unserved(table: RoutingTable, route: Record) -> str:
+    """Why no node serves a key whose route this is, and what to wait for; empty if one does."""
+    if route["leader" if "slot" in route else "owner"] is not None:
+        return ""
+    following = route.get("next_owner")
+    if following is not None:
+        return (
+            f"no node serves this key in epoch {table.epoch}, its bundle is {route['state']} "
+            f"and goes to node {following!r}: wait for a later epoch"
+        )
+    return f"no node serves this key in epoch {table.epoch}: wait for a later epoch"
 
 
 def topic_hint(namespace: NamespaceName, key: str) -> str:

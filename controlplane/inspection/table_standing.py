@@ -39,6 +39,8 @@ def status_document(
         "plan_in_flight": status.plan,
         "plan_age_ms": status.plan_age_ms,
         "rows_left": len(status.waiting),
+        "bundles_in_flight": status.bundles_in_flight,
+        "bundle_orders": status.bundle_orders,
         "waiting": [{"slot": slot_id, "for": reason} for slot_id, reason in status.waiting],
         "standstill": standstill.document() if standstill else None,
         "holds": [hold.document() for hold in holds],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from controlplane.core.deciding.log_clock import log_time_of_question_ms
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.deciding.planning import holdings_of, slot_request
+from controlplane.core.deciding.slot_witness import witness_of
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State
 from controlplane.core.slots.answers import Answered, ask
@@ -42,6 +43,8 @@ class TableStatus:
         plan: the decision whose plan is being carried out; None if there is none.
         plan_age_ms: how much log time ago that was; None if there is no plan.
         waiting: the rows of the plan that are left, with the reason for which each waits.
+        bundles_in_flight: bundles for which a node has to act before they have an owner again, or are split.
+        bundle_orders: orders of bundles that stand, begun or not.
         shortfalls: a sentence for each requirement that cannot be met now, and for slots that no other node may hold.
         replicas_missing: replicas that the policy requires and no living node holds.
         slots_without_a_node: slots that no living node holds.
@@ -61,6 +64,8 @@ class TableStatus:
     plan: Seq | None
     plan_age_ms: int | None
     waiting: tuple[Waiting, ...]
+    bundles_in_flight: int
+    bundle_orders: int
     shortfalls: tuple[str, ...]
     replicas_missing: int
     slots_without_a_node: int
@@ -90,7 +95,9 @@ def table_status(state: State, observations: Observations, policies: SlotPolicie
         refusal=refusal or "",
         plan=state.slots.plan.plan_id if state.slots.plan else None,
         plan_age_ms=now_ms - state.slots.plan.made_at_ms if state.slots.plan else None,
-        waiting=waiting_rows(holdings_of(state), request),
+        waiting=waiting_rows(holdings_of(state, witness_of(state, observations, request)), request),
+        bundles_in_flight=len(state.bundles.in_flight),
+        bundle_orders=len(state.bundles.orders),
         shortfalls=_shortfalls(policy, request, answer),
         replicas_missing=sum(max(0, state.cluster.policy.replica_count - count) for count in living),
         slots_without_a_node=living.count(0),
@@ -103,7 +110,8 @@ def table_status(state: State, observations: Observations, policies: SlotPolicie
 def rows_that_wait(state: State, observations: Observations) -> tuple[Waiting, ...]:
     """The rows left of the plan in flight, by slot id, with the reason for which each waits (by last reports)."""
     now_ms = log_time_of_question_ms(state, observations)
-    return waiting_rows(holdings_of(state), slot_request(Draft(state), observations, now_ms))
+    request = slot_request(Draft(state), observations, now_ms)
+    return waiting_rows(holdings_of(state, witness_of(state, observations, request)), request)
 
 
 def _standing(state: State, node_id: NodeId) -> str:

@@ -11,7 +11,7 @@ from controlplane.inspection.orders import order_text, slot_order_rows, slot_ord
 from controlplane.inspection.records import Record, Records
 
 SLOT_FIELDS = ("slot", "leader", "followers", "leader_epoch", "orders")
-BUNDLE_FIELDS = ("bundle", "owner")
+BUNDLE_FIELDS = ("bundle", "state", "owner", "next_owner", "owner_epoch")
 NAMESPACE_FIELDS = ("namespace", "bundles", "owners")
 BUNDLE_OF_NAMESPACE_FIELDS = ("bundle", "lower", "upper", "owner", "status", "addresses")
 NODE_FIELDS = ("node", "status", "orders", "leads", "follows", "bundles", "leads_slots", "follows_slots")
@@ -33,8 +33,17 @@ def slot_rows(table: RoutingTable, state: State) -> Records:
 
 
 def bundle_rows(table: RoutingTable) -> Records:
-    """A row for each bundle, by its id."""
-    return [{"bundle": bundle_id, "owner": bundle.owner} for bundle_id, bundle in sorted(table.bundles.items())]
+    """A row for each bundle, by its id. The owner of a bundle that is *Releasing* does not serve it any more."""
+    return [
+        {
+            "bundle": bundle_id,
+            "state": bundle.ownership_state.value,
+            "owner": bundle.owner,
+            "next_owner": bundle.next_owner,
+            "owner_epoch": bundle.owner_epoch,
+        }
+        for bundle_id, bundle in sorted(table.bundles.items())
+    ]
 
 
 def namespace_rows(table: RoutingTable) -> list[Record]:

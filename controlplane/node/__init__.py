@@ -13,21 +13,27 @@ from controlplane.core.values.identifiers import Epoch
 from controlplane.node.agent import NodeAgent
 from controlplane.node.callbacks import (
     Access,
+    BundleOwnership,
     FencingToken,
     NodeCallbacks,
     Ownership,
     SlotChanged,
     SlotGained,
     SlotLost,
+    TopicLoad,
 )
 from controlplane.node.description import NodeLoad
+from controlplane.node.handoff_settings import HandoffSettings
+from controlplane.node.served_call import ServedCall
 
 __all__ = [
     "Access",
     "Bundle",
     "BundleLoad",
+    "BundleOwnership",
     "Epoch",
     "FencingToken",
+    "HandoffSettings",
     "NodeAgent",
     "NodeCallbacks",
     "NodeLoad",
@@ -35,10 +41,12 @@ __all__ = [
     "OnLogLoss",
     "Ownership",
     "ResourceUsage",
+    "ServedCall",
     "SessionSettings",
     "SessionState",
     "SlotChanged",
     "SlotGained",
     "SlotLoad",
     "SlotLost",
+    "TopicLoad",
 ]

@@ -1,8 +1,9 @@
 """The agent: a process's view of its membership, and the threads that maintain it.
 
 One thread sends heartbeats and receives acknowledgements (``session_thread``), one follows the table and runs the
-callbacks (``table_thread``), and an optional one measures the load (``load_thread``). An error in any of them ends all:
-a node that cannot follow the table must not continue to claim that it is alive.
+callbacks for slots (``table_thread``), some make the calls for bundles (``bundle_calls``), and an optional one measures
+the load (``load_thread``). An error in any of them ends all: a node that cannot follow the table must not continue to
+claim that it is alive.
 """
 
 import signal
@@ -12,17 +13,23 @@ from typing import Final, Self
 
 from prometheus_client import REGISTRY, CollectorRegistry
 
+from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import DrainAsked, LeaveAsked
 from controlplane.core.session.node_session import HEARD_STATES, SessionSettings, SessionState
-from controlplane.core.values.identifiers import Epoch, ProcessId, SlotId
+from controlplane.core.values.identifiers import Epoch, NamespaceName, ProcessId, SlotId
 from controlplane.errors import SupersededError
-from controlplane.node.callbacks import Access, NodeCallbacks, Ownership
+from controlplane.node.bundle_calls import BundleCalls
+from controlplane.node.callbacks import Access, BundleOwnership, NodeCallbacks, Ownership
 from controlplane.node.description import NodeDescription
+from controlplane.node.handoff_settings import HandoffSettings
+from controlplane.node.held_bundle import AcceptedCall
 from controlplane.node.load_thread import LoadReports, LoadThread
 from controlplane.node.metrics import NodeMetrics
+from controlplane.node.served_call import ServedCall, ServedSlotCall
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
+from controlplane.node.slot_releases import AcceptedSlotCall
 from controlplane.node.table_thread import TableThread
 from controlplane.ports import Clock, EventWriter, LogReader, Threads
 
@@ -44,9 +51,10 @@ class NodeAgent:
         threads: makes the agent's threads.
         node: the node's name, role and properties.
         cluster: the cluster's name, for logs and metrics.
-        callbacks: notified of gains and losses.
+        callbacks: notified of gains and losses, and asked to open and to release bundles.
         load_reports: how the load is measured and reported; None sends no load reports.
         settings: timing, and what to do when the log is lost.
+        handoff: how long the callbacks for bundles are waited for.
         registry: holds the agent's metrics until it stops.
         process_id: tells this process apart from every other of the node; empty for a random one.
     """
@@ -63,17 +71,23 @@ class NodeAgent:
         callbacks: NodeCallbacks | None = None,
         load_reports: LoadReports | None = None,
         settings: SessionSettings | None = None,
+        handoff: HandoffSettings | None = None,
         registry: CollectorRegistry = REGISTRY,
         process_id: ProcessId = "",
     ) -> None:
-        self._shared = Shared(
-            node, process_id or token_hex(8), cluster, clock, threads, NodeMetrics(cluster, node.node_id, registry)
-        )
+        handoff, callbacks = handoff or HandoffSettings(), callbacks or NodeCallbacks()
+        metrics = NodeMetrics(cluster, node.node_id, registry)
+        self._shared = Shared(node, process_id or token_hex(8), cluster, clock, threads, metrics, handoff=handoff)
         self._threads = threads
         self._started = False
         self._session = SessionThread(self._shared, writer, settings or SessionSettings(), threads)
-        self._table = TableThread(self._shared, reader, callbacks or NodeCallbacks(), self._session)
-        runs = {"node-session": self._session.run, "node-table": self._table.run}
+        self._bundle_calls = BundleCalls(self._shared, callbacks, handoff, self._session, threads)
+        self._table = TableThread(self._shared, reader, callbacks, self._session, self._bundle_calls)
+        runs = {
+            "node-session": self._session.run,
+            "node-table": self._table.run,
+            "node-bundles": self._bundle_calls.run,
+        }
         self._writer = writer
         self._load_reports = load_reports
         if load_reports is not None:
@@ -93,11 +107,14 @@ class NodeAgent:
         Args:
             drain: first ask to be relieved of everything and wait for it, unless no other node could take it over.
             timeout_ms: the longest wait for that; then the node leaves with what it holds.
+
+        Bundles that it holds even so are closed before it leaves, within the limit of ``HandoffSettings``.
         """
         shared = self._shared
         if shared.failure is None and any(thread.is_alive() for thread in self._running):
             if drain:
                 self._hand_over(timeout_ms)
+            self._bundle_calls.end()
             self._session.tell(LeaveAsked("stop"))
         else:
             shared.stopping.set()
@@ -138,16 +155,16 @@ class NodeAgent:
         if self._session.state not in HEARD_STATES:
             logger.warning("nothing to hand over: the node is not a member now", state=self._session.state.value)
             return
-        held = sum(shared.book.count())
+        held = shared.holding_count()
         logger.info("handing over before leaving", slots_and_bundles=held, timeout_ms=timeout_ms)
         self._session.tell(DrainAsked("stop"))
         with shared.changed:
             shared.changed.wait_for(
-                lambda: shared.book.holds_nothing or shared.book.is_the_last_one or shared.failure,
+                lambda: not shared.holding_count() or shared.book.is_the_last_one or shared.failure,
                 timeout_ms / 1_000,
             )
-        left = sum(shared.book.count())
-        if shared.book.holds_nothing:
+        left = shared.holding_count()
+        if not left:
             logger.info("everything was handed over", slots_and_bundles=held)
         elif shared.book.is_the_last_one:
             logger.warning("nothing was handed over: no other node can take it", slots_and_bundles=left)
@@ -187,9 +204,60 @@ class NodeAgent:
     def ownership(self, slot_id: SlotId) -> Ownership:
         """Whether the node may serve a slot now, with the fencing token to pass on."""
         ownership = self._shared.book.ownership(slot_id)
-        now_ms = self._shared.clock.monotonic_ms()
-        may_serve = self._shared.failure is None and now_ms < self._session.serve_until_ms
-        return ownership if may_serve else ownership._replace(access=Access.MOVED)
+        return ownership if self._may_serve() else ownership._replace(access=Access.MOVED)
+
+    def bundle_of(self, namespace: NamespaceName, key: bytes | str) -> BundleOwnership:
+        """Whether the node may serve the bundle of a key now, with the fencing token, and the node to ask otherwise.
+
+        Serve requests within :meth:`serve`, so that a release of the bundle waits for their ends. Bytes are decoded as
+        UTF-8.
+        """
+        return self._checked(self._shared.bundles.ownership(namespace, _hash_of(key)))
+
+    def serve(self, namespace: NamespaceName, key: bytes | str) -> ServedCall:
+        """A context in which one request for a key is served, or refused.
+
+        with agent.serve("orders", key) as call:
+            if call.access is Access.ACCEPT: ...
+        """
+        return ServedCall(partial(self._accept, namespace, _hash_of(key)), self._end_request, self._may_serve)
+
+    def serve_slot(self, slot_id: SlotId) -> ServedSlotCall:
+        """A context in which one request for a slot is served, or refused; see :meth:`serve`."""
+        return ServedSlotCall(partial(self._accept_slot, slot_id), self._end_slot_request, self._may_serve)
+
+    def _accept_slot(self, slot_id: SlotId) -> tuple[Ownership, AcceptedSlotCall | None]:
+        answer, accepted = self._shared.book.accept(slot_id)
+        if accepted is not None and not self._may_serve():
+            self._end_slot_request(accepted)
+            return answer._replace(access=Access.MOVED), None
+        return answer, accepted
+
+    def _end_slot_request(self, accepted: AcceptedSlotCall) -> None:
+        self._shared.book.leave(accepted)
+        if self._shared.book.has_news:
+            self._bundle_calls.wake()
+
+    def _accept(self, namespace: NamespaceName, hashed: int) -> tuple[BundleOwnership, AcceptedCall | None]:
+        answer, accepted = self._shared.bundles.accept(namespace, hashed)
+        checked = self._checked(answer)
+        if accepted is not None and checked is not answer:
+            self._end_request(accepted)
+            accepted = None
+        return checked, accepted
+
+    def _end_request(self, accepted: AcceptedCall) -> None:
+        if self._shared.bundles.leave(accepted, self._shared.clock.monotonic_ms()):
+            self._bundle_calls.wake()
+
+    def _checked(self, answer: BundleOwnership) -> BundleOwnership:
+        """The answer of the book, or a refusal if the session may not serve."""
+        if answer.access is Access.MOVED or self._may_serve():
+            return answer
+        return answer._replace(access=Access.MOVED, ask=None)
+
+    def _may_serve(self) -> bool:
+        return self._shared.failure is None and self._shared.clock.monotonic_ms() < self._session.serve_until_ms
 
     def slot_ready(self, slot_id: SlotId, gained_epoch: Epoch | None = None, synced_at_ms: int | None = None) -> bool:
         """Report that the node has the slot's data: it serves the slot if it leads it, and its heartbeats say so.
@@ -205,3 +273,7 @@ class NodeAgent:
             False if the node does not hold the slot (any more).
         """
         return self._shared.book.mark_ready(slot_id, gained_epoch, synced_at_ms)
+
+
+def _hash_of(key: bytes | str) -> int:
+    return bundle_hash(key if isinstance(key, str) else key.decode("utf-8"))

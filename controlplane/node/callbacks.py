@@ -10,24 +10,30 @@ from controlplane.core.values.identifiers import Epoch, NodeId, SlotId, Term
 
 
 class FencingToken(NamedTuple):
-    """The right to lead a slot, comparable: a store that has seen a greater token refuses the holder of a smaller one.
+    """The right to lead a slot or own a bundle, comparable: a store that has seen a greater one refuses smaller ones.
 
-    Both numbers only grow along the log, so that a later slot leader always has the greater token.
+    Both numbers only grow along the log, so that a later slot leader or owner always has the greater token.
+
+    Attributes:
+        term: of the table that gives the right.
+        since_epoch: the epoch in which the slot leader, or the owner of the bundle, became that: the slot leader epoch,
+            or the owner epoch. Below feature level 3 bundles have no owner epoch. Then it is the epoch in which this
+            node learned that it owns the bundle, and 0 for a bundle of another node.
     """
 
     term: Term
-    leader_epoch: Epoch
+    since_epoch: Epoch
 
 
 class Access(Enum):
-    """The answer to the question whether the node may serve a slot (SOFARegistry's slot access)."""
+    """The answer to the question whether the node may serve a slot or a bundle (SOFARegistry's slot access)."""
 
     ACCEPT = "accept"
-    """The node leads the slot, has all of its data, and may serve."""
+    """The node leads the slot and has all of its data, or owns the bundle and has opened it, and may serve."""
     MIGRATING = "migrating"
-    """The node leads the slot and is still fetching its data; ask again."""
+    """The node leads the slot and is still fetching its data, or opens the bundle; ask again."""
     MOVED = "moved"
-    """The node does not lead the slot, or may not serve because it has lost the log or the table is too old."""
+    """Another node is to be asked, or the node may not serve because it has lost the log or the table is too old."""
 
 
 class Ownership(NamedTuple):
@@ -37,13 +43,51 @@ class Ownership(NamedTuple):
         access: see :class:`Access`.
         token: the slot's fencing token in the table in use.
         epoch: of that table.
-        leader: the slot's leader in that table.
+        leader: the node that a client should ask: the slot's leader in that table or, while this node releases the
+            slot, the next one.
     """
 
     access: Access
     token: FencingToken
     epoch: Epoch
     leader: NodeId | None
+
+
+class BundleOwnership(NamedTuple):
+    """The answer for the bundle of a key, with what a refusal or a write has to carry.
+
+    Attributes:
+        access: see :class:`Access`.
+        token: the bundle's fencing token in the table in use.
+        epoch: of that table.
+        bundle: the bundle's row in that table; None if there is none that covers the key, or no table yet.
+        ask: for "moved", the node that the client should ask: the next owner of a bundle that is handed off, otherwise
+            the owner; None if the table names no node but this one. For "migrating", this node.
+    """
+
+    access: Access
+    token: FencingToken
+    epoch: Epoch
+    bundle: Bundle | None
+    ask: NodeId | None
+
+
+class TopicLoad(NamedTuple):
+    """A topic of a bundle with its latest load, by which the owner finds the bounds of a split.
+
+    Attributes:
+        topic: the key by which clients find the topic: Pulsar's full name of it, for example.
+        message_rate_in_per_s: messages towards it.
+        message_rate_out_per_s: messages from it.
+        throughput_in_bytes_per_s: bytes towards it.
+        throughput_out_bytes_per_s: bytes from it.
+    """
+
+    topic: str
+    message_rate_in_per_s: float = 0.0
+    message_rate_out_per_s: float = 0.0
+    throughput_in_bytes_per_s: float = 0.0
+    throughput_out_bytes_per_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +159,7 @@ class SlotLost:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes that one epoch makes for one node, reported in this order except for :attr:`gained_of_lost`.
+    """The changes that one epoch makes for a node's slots, reported in this order except for :attr:`gained_of_lost`.
 
     Lost slots come first, because a slot that is lost and gained again is in both.
 
@@ -124,16 +168,12 @@ class Changes:
         lost: slots.
         gained: slots.
         changed: slots.
-        bundles_lost: as they are now.
-        bundles_gained: as they are now.
     """
 
     epoch: Epoch
     lost: tuple[SlotLost, ...] = ()
     gained: tuple[SlotGained, ...] = ()
     changed: tuple[SlotChanged, ...] = ()
-    bundles_lost: tuple[Bundle, ...] = ()
-    bundles_gained: tuple[Bundle, ...] = ()
 
     @property
     def gained_of_lost(self) -> tuple[SlotGained, ...]:
@@ -145,10 +185,17 @@ class Changes:
 class NodeCallbacks:
     """The user's code: derive from this class and override what is needed.
 
-    Calls are made one at a time, in the order of the epochs, in the thread that follows the table. During a call the
-    agent's table and ``ownership`` stay at the epoch of the call, and heartbeats continue. Return soon, and fetch data
-    in threads of your own: shortly before the silence limit is over the node refuses all requests, because its slots
-    may have other holders by then. An exception ends the agent: heartbeats stop, and the cluster fences the node.
+    Calls for slots are made one at a time, in the order of the epochs, in the thread that follows the table. During a
+    call the agent's table and ``ownership`` stay at the epoch of the call, and heartbeats continue. Return soon, and
+    fetch data in threads of your own: shortly before the silence limit is over the node refuses all requests, because
+    its slots may have other holders by then.
+
+    Calls for bundles are made in threads of their own: those for one bundle, or for it and its parts, one after the
+    other, those for different bundles at the same time. They may take long; ``HandoffSettings`` says how long they are
+    waited for. The table goes on meanwhile, so a call may be about a bundle that has moved on already. Then the next
+    call says so.
+
+    An exception ends the agent: heartbeats stop, and the cluster fences the node.
     """
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
@@ -163,15 +210,56 @@ class NodeCallbacks:
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
         """Called with slots that this node still holds, with another leader (perhaps itself) or other followers."""
 
-    def on_bundles_lost(self, lost: Sequence[Bundle]) -> None:
-        """Called with bundles that this node no longer owns."""
+    def on_bundle_preparing(self, bundle: Bundle) -> None:
+        """Called with a bundle that will be assigned to this node as soon as its owner has released it.
 
-    def on_bundles_gained(self, gained: Sequence[Bundle]) -> None:
-        """Called with bundles that this node owns from now on."""
+        What can be prepared without being its owner, may be: its clients wait less then. If the bundle does not come,
+        :meth:`on_bundle_released` is called.
+        """
+
+    def on_bundle_assigned(self, bundle: Bundle, token: FencingToken) -> None:
+        """Called with a bundle that this node has to open. It serves the bundle as its owner once this has returned.
+
+        Also called for a bundle that comes back after :meth:`on_bundle_releasing`, perhaps without
+        :meth:`on_bundle_released` between, because no other node was seen to own it.
+
+        Args:
+            bundle: its row.
+            token: opens the bundle: greater than that of any former owner, and not greater than that of later requests.
+        """
+
+    def on_bundle_releasing(self, bundle: Bundle) -> None:
+        """Called with a bundle that this node has to release: close its topics, and keep the clients.
+
+        It accepts nothing for it since before this call, and what it had accepted has ended or was voided. When this
+        has returned, another node is told to open the bundle. It is told as well if this does not return in time.
+        """
+
+    def on_bundle_released(self, bundle_id: str, bundle: Bundle | None) -> None:
+        """Called after :meth:`on_bundle_releasing`, when it is known what comes of a bundle: send its clients away.
+
+        Args:
+            bundle_id: the bundle.
+            bundle: its row, which says whom to ask; None if it has ended, or the table names no other node.
+        """
+
+    def on_bundle_split(self, parent: Bundle, children: Sequence[Bundle]) -> None:
+        """Called with bundles that have taken the place of one that this node owned: refile its topics by their hashes.
+
+        The node serves the children since before this call, and without a gap. A child may belong to another node by
+        now; then :meth:`on_bundle_releasing` and :meth:`on_bundle_released` are called for it next.
+        """
+
+    def topics_of_bundle(self, bundle: Bundle) -> Sequence[TopicLoad]:  # noqa: ARG002 - for those who override it
+        """The topics of a bundle that this node owns and has to split where they, or their load, are divided equally.
+
+        Without topics the bundle stays whole, unless it is split in the middle.
+        """
+        return ()
 
 
 def tell(callbacks: NodeCallbacks, changes: Changes) -> None:
-    """Make the calls for one epoch's changes, in the order given by :class:`Changes`."""
+    """Make the calls for one epoch's changes of slots, in the order given by :class:`Changes`."""
     parts, gained = changes.gained_of_lost, changes.gained
     if parts:
         callbacks.on_slots_gained(parts)
@@ -183,7 +271,3 @@ def tell(callbacks: NodeCallbacks, changes: Changes) -> None:
         callbacks.on_slots_gained(gained)
     if changes.changed:
         callbacks.on_slots_changed(changes.changed)
-    if changes.bundles_lost:
-        callbacks.on_bundles_lost(changes.bundles_lost)
-    if changes.bundles_gained:
-        callbacks.on_bundles_gained(changes.bundles_gained)

@@ -60,9 +60,22 @@ class NodeLoad:
 
 
 def join_record(
-    node: NodeDescription, incarnation: Incarnation, started_at_ms: int, process_id: ProcessId = ""
+    node: NodeDescription,
+    incarnation: Incarnation,
+    started_at_ms: int,
+    process_id: ProcessId = "",
+    *,
+    hands_off: bool = False,
 ) -> NodeJoined:
-    """The record by which a node asks to join; ``started_at_ms`` is its wall clock at process start."""
+    """The record by which a node asks to join.
+
+    Args:
+        node: the node.
+        incarnation: its process life.
+        started_at_ms: its wall clock at process start.
+        process_id: its process; empty where controllers may not know it.
+        hands_off: whether it takes part in handoffs; False likewise.
+    """
     return NodeJoined(
         node_id=node.node_id,
         incarnation=incarnation,
@@ -74,6 +87,7 @@ def join_record(
         version=node.version,
         started_at_ms=started_at_ms,
         process_id=process_id,
+        hands_off=hands_off,
     )
 
 

@@ -1,4 +1,4 @@
-"""The slots and bundles that one node holds according to the newest table, and the state of their data."""
+"""The slots that one node holds according to the newest table, and the state of their data."""
 
 import threading
 from collections.abc import Iterable
@@ -6,14 +6,22 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from controlplane.core.bundles.reports import BundleStatus
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.slots.reports import GROUPS_FROM_LEVEL, SlotGroup, SlotSettings, SlotStatus, grouped
+from controlplane.core.slots.reports import (
+    GROUPS_FROM_LEVEL,
+    ReleasedSlots,
+    SlotGroup,
+    SlotSettings,
+    SlotStatus,
+    grouped,
+)
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, ProcessId, SlotId, Term
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.node.callbacks import Access, Changes, FencingToken, Ownership, SlotChanged, SlotGained, SlotLost
+from controlplane.node.handoff_settings import HandoffSettings
+from controlplane.node.slot_releases import AcceptedSlotCall, SlotReleases
 
 _NO_TOKEN = FencingToken(Term(0), Epoch(0))
 _AS_IT_IS_SENT: Final = -1
@@ -39,34 +47,34 @@ class _Held:
 
 
 class HoldingReport(NamedTuple):
-    """What a heartbeat says of a node's holdings; everything is by the same table.
+    """What a heartbeat says of a node's slots; everything is by the same table.
 
     Attributes:
         epoch: of the table; 0 before the first.
         settings: of the table; None before the first.
         statuses: one for each slot, in a cluster whose controllers may not know groups.
         groups: every slot, in all other clusters.
-        bundles: one for each bundle.
+        released: the slots that the node has released, and still leads by the table.
     """
 
     epoch: Epoch
     settings: SlotSettings | None
     statuses: tuple[SlotStatus, ...] = ()
     groups: tuple[SlotGroup, ...] = ()
-    bundles: tuple[BundleStatus, ...] = ()
+    released: tuple[ReleasedSlots, ...] = ()
 
 
 class HoldingBook:
-    """The holdings of one node. Thread-safe: one thread passes tables, others ask and report."""
+    """The slots of one node. Thread-safe: one thread passes tables, others ask and report."""
 
-    def __init__(self, node_id: NodeId, process_id: ProcessId = "") -> None:
+    def __init__(self, node_id: NodeId, process_id: ProcessId = "", settings: HandoffSettings | None = None) -> None:
         """Begin without a table and without holdings."""
+        self._releases = SlotReleases((settings or HandoffSettings()).accepted_limit_ms)
         self._node_id = node_id
         self._process_id = process_id
         self._lock = threading.Lock()
         self._table: RoutingTable | None = None
         self._held: dict[SlotId, _Held] = {}
-        self._bundles: frozenset[str] = frozenset()
         self._groups: tuple[SlotGroup, ...] | None = None
 
     @property
@@ -77,9 +85,9 @@ class HoldingBook:
 
     @property
     def holds_nothing(self) -> bool:
-        """Whether the node holds no slot and owns no bundle."""
+        """Whether the node holds no slot."""
         with self._lock:
-            return not self._held and not self._bundles
+            return not self._held
 
     @property
     def is_the_last_one(self) -> bool:
@@ -95,15 +103,17 @@ class HoldingBook:
         others = (each for each in table.nodes.values() if each.status is NodeStatus.ACTIVE and each.weight)
         return not any(each.role is NodeRole.DATA for each in others)
 
-    def count(self) -> tuple[int, int, int]:
-        """The numbers of slots that the node leads, of slots that it follows, and of bundles that it owns."""
+    def count(self) -> tuple[int, int]:
+        """The numbers of slots that the node leads, and of slots that it follows."""
         with self._lock:
             table = self._table
             leads = sum(1 for slot_id in self._held if table and table.slots[slot_id].leader == self._node_id)
-            return leads, len(self._held) - leads, len(self._bundles)
+            return leads, len(self._held) - leads
 
-    def follow(self, table: RoutingTable, incarnation: Incarnation) -> Changes:
-        """Take the next table; return its changes for this node, which is a member only under ``incarnation``.
+    def follow(self, table: RoutingTable, incarnation: Incarnation, now_ms: int = 0) -> Changes:
+        """Take the next table at monotonic time ``now_ms``; return its changes for this node.
+
+        The node is a member only under ``incarnation``. From here on requests are answered by this table.
 
         A holding also ends and begins again if epochs were skipped and the slot's row, or the node's own row, was
         written meanwhile: the node may have lost the slot in between, and missed writes that others accepted.
@@ -128,6 +138,9 @@ class HoldingBook:
                     del self._held[slot.slot_id]
                     led = earlier is not None and earlier.leader == self._node_id
                     lost.append(SlotLost(slot.slot_id, led, table.epoch, slot.leader))
+                if earlier is not None and earlier.slot_id != slot.slot_id:
+                    self._releases.split(earlier.slot_id, slot.slot_id)
+                self._releases.follow(slot, now_ms, leads=holds and slot.leader == self._node_id)
                 if not holds:
                     continue
                 # After skipped epochs, the present replicas may have more recent data than the former ones.
@@ -138,30 +151,52 @@ class HoldingBook:
                     gained.append(self._gain(table, slot, sources, part_of))
                 elif earlier is not None and slot is not earlier:
                     changed.append(self._change(table, slot, earlier, sources))
-            bundles_lost, bundles_gained = self._follow_bundles(table, member=member)
-        owned = table.bundles
-        return Changes(
-            table.epoch,
-            tuple(lost),
-            tuple(gained),
-            tuple(changed),
-            tuple(owned[bundle_id] for bundle_id in bundles_lost if bundle_id in owned),
-            tuple(owned[bundle_id] for bundle_id in bundles_gained),
-        )
+        return Changes(table.epoch, tuple(lost), tuple(gained), tuple(changed))
+
+    def told(self, epoch: Epoch) -> None:
+        """The callbacks for the table of this epoch have returned: what it tells to release may be released."""
+        with self._lock:
+            self._releases.told(epoch)
+
+    def attend(self, now_ms: int) -> int | None:
+        """Void requests that hold a release up for too long; return when to look again, None if not at all."""
+        with self._lock:
+            return self._releases.attend(now_ms)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a slot was released that no heartbeat has reported."""
+        return self._releases.has_news
+
+    def accept(self, slot_id: SlotId) -> tuple[Ownership, AcceptedSlotCall | None]:
+        """The answer of :meth:`ownership`, with the noted request if it is accepted. :meth:`leave` has to follow."""
+        with self._lock:
+            answer = self._ownership(slot_id)
+            return answer, self._releases.accept(slot_id) if answer.access is Access.ACCEPT else None
+
+    def leave(self, call: AcceptedSlotCall) -> None:
+        """Note the end of a request."""
+        with self._lock:
+            self._releases.leave(call)
 
     def ownership(self, slot_id: SlotId) -> Ownership:
         """Whether the node leads the slot and has its data; the session decides whether it may serve at all."""
         with self._lock:
-            table = self._table
-            if table is None or not 0 <= slot_id < len(table.slots):
-                return Ownership(Access.MOVED, _NO_TOKEN, self.epoch, None)
-            slot = table.slots[slot_id]
-            held = self._held.get(slot_id)
-            token = FencingToken(table.term, slot.leader_epoch)
-            if held is None or slot.leader != self._node_id:
-                return Ownership(Access.MOVED, token, table.epoch, slot.leader)
-            access = Access.ACCEPT if held.status is ReplicaStatus.HEALTHY else Access.MIGRATING
-            return Ownership(access, token, table.epoch, slot.leader)
+            return self._ownership(slot_id)
+
+    def _ownership(self, slot_id: SlotId) -> Ownership:
+        table = self._table
+        if table is None or not 0 <= slot_id < len(table.slots):
+            return Ownership(Access.MOVED, _NO_TOKEN, self.epoch, None)
+        slot = table.slots[slot_id]
+        held = self._held.get(slot_id)
+        token = FencingToken(table.term, slot.leader_epoch)
+        if held is None or slot.leader != self._node_id:
+            return Ownership(Access.MOVED, token, table.epoch, slot.leader)
+        if self._releases.is_releasing(slot_id):
+            return Ownership(Access.MOVED, token, table.epoch, slot.next_leader)
+        access = Access.ACCEPT if held.status is ReplicaStatus.HEALTHY else Access.MIGRATING
+        return Ownership(access, token, table.epoch, slot.leader)
 
     def mark_ready(self, slot_id: SlotId, gained_epoch: Epoch | None, synced_at_ms: int | None = None) -> bool:
         """Note that all data of a slot is here; False if it is not held, or was gained in another epoch than given.
@@ -177,7 +212,7 @@ class HoldingBook:
             return True
 
     def report(self, wall_ms: int) -> HoldingReport:
-        """The contents of a heartbeat that is sent at ``wall_ms``: every held slot and owned bundle, by one table."""
+        """The contents of a heartbeat that is sent at ``wall_ms``: every held slot, by one table."""
         with self._lock:
             table = self._table
             if table is None:
@@ -186,10 +221,9 @@ class HoldingBook:
             report = HoldingReport(
                 table.epoch,
                 SlotSettings(settings.slot_count, settings.replica_count, settings.hash_function.value),
-                bundles=tuple(BundleStatus(bundle_id, ReplicaStatus.HEALTHY) for bundle_id in sorted(self._bundles)),
             )
             if settings.feature_level >= GROUPS_FROM_LEVEL:
-                return report._replace(groups=self._groups_at(wall_ms))
+                return report._replace(groups=self._groups_at(wall_ms), released=self._releases.report())
             return report._replace(statuses=tuple(self._status(table, *slot) for slot in self._synced(wall_ms)))
 
     def _groups_at(self, wall_ms: int) -> tuple[SlotGroup, ...]:
@@ -229,13 +263,6 @@ class HoldingBook:
         """The other replicas of two rows, without repetition, in this order."""
         replicas = [node_id for slot in (first, second) if slot is not None for node_id in slot.replicas]
         return tuple(node_id for node_id in dict.fromkeys(replicas) if node_id != self._node_id)
-
-    def _follow_bundles(self, table: RoutingTable, *, member: bool) -> tuple[list[str], list[str]]:
-        owned: Iterable[str] = ()
-        if member:
-            owned = (bundle_id for bundle_id, bundle in table.bundles.items() if bundle.owner == self._node_id)
-        before, self._bundles = self._bundles, frozenset(owned)
-        return sorted(before - self._bundles), sorted(self._bundles - before)
 
 
 def _living(node_ids: tuple[NodeId, ...], table: RoutingTable) -> tuple[NodeId, ...]:

@@ -6,8 +6,9 @@ from functools import partial
 from typing import Final, assert_never
 
 from controlplane.config import HEARTBEATS, MEMBERSHIP
+from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL
 from controlplane.core.log.inputs import InputPayload
-from controlplane.core.membership.inputs import Heartbeat, NodeLeaving, NodeLeft
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft
 from controlplane.core.membership.node import PROCESSES_FROM_LEVEL
 from controlplane.core.session.messages import (
     ConfirmTable,
@@ -18,6 +19,7 @@ from controlplane.core.session.messages import (
     SendLeft,
     SessionAction,
     SessionEvent,
+    StepDone,
 )
 from controlplane.core.session.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState
 from controlplane.core.slots.reports import few, merged
@@ -35,6 +37,8 @@ _STEP_MS: Final = 50
 _IDLE_MS: Final = 500
 """The interval of the session's checks while no record is outstanding."""
 _JOINS_A_WARNING: Final = 10
+_FEW_STEPS: Final = 100
+"""Steps of handoffs in a heartbeat in which more do not fit."""
 
 
 class SessionThread:
@@ -108,18 +112,19 @@ class SessionThread:
         if wake_at_ms is not None:
             wait_ms = min(wait_ms, wake_at_ms - self._shared.clock.monotonic_ms())
         try:
-            return self._inbox.get(timeout=max(wait_ms, 1) / 1_000)
+            event = self._inbox.get(timeout=max(wait_ms, 1) / 1_000)
         except queue.Empty:
             return Woke()
+        # A heartbeat that was sent since may have reported the step already.
+        has_news = self._shared.bundles.has_news or self._shared.book.has_news
+        return Woke() if isinstance(event, StepDone) and not has_news else event
 
     def _perform(self, action: SessionAction) -> None:
         node = self._shared.node
         match action:
             case SendJoin(incarnation=incarnation):
                 self._count_join(incarnation)
-                self._send(
-                    MEMBERSHIP, join_record(node, incarnation, self._shared.started_at_wall_ms, self._process_id)
-                )
+                self._send(MEMBERSHIP, self._join_record(incarnation))
             case SendHeartbeat(sent_at_ms=sent_at_ms):
                 self._joins_sent = 0
                 self._send_heartbeat(sent_at_ms)
@@ -137,6 +142,15 @@ class SessionThread:
         """The name of the process for records, if every controller that can read the log can read it, else empty."""
         return self._shared.process_id if self._shared.feature_level >= PROCESSES_FROM_LEVEL else ""
 
+    def _join_record(self, incarnation: Incarnation) -> NodeJoined:
+        return join_record(
+            self._shared.node,
+            incarnation,
+            self._shared.started_at_wall_ms,
+            self._process_id,
+            hands_off=self._shared.feature_level >= HANDOFFS_FROM_LEVEL,
+        )
+
     def _count_join(self, incarnation: Incarnation) -> None:
         """Count a join, and log a warning at intervals while the node is not admitted."""
         self._joins_sent += 1
@@ -148,10 +162,12 @@ class SessionThread:
         """Send a heartbeat. If it takes too much, it goes without the statuses of bundles, or of some slots as well.
 
         Those of bundles go first, because no decision needs them. Of those of slots some always stay, because a node
-        that reports none counts as ready in each.
+        that reports none counts as ready in each. So do some steps: the leader waits for each of them, and the next
+        heartbeats name the others.
         """
         node, wall_ms = self._shared.node, self._shared.clock.wall_ms()
-        report = self._shared.book.report(wall_ms)
+        report, bundles = self._shared.book.report(wall_ms), self._shared.bundles.report()
+        hands_off = self._shared.feature_level >= HANDOFFS_FROM_LEVEL
         beat = Heartbeat(
             node.node_id,
             self._session.incarnation,
@@ -160,9 +176,11 @@ class SessionThread:
             node.role,
             report.settings,
             report.statuses,
-            report.bundles,
+            bundles.statuses,
             report.groups,
             self._process_id,
+            bundles.steps if hands_off else (),
+            report.released if hands_off else (),
         )
         on_delivery = partial(self._on_heartbeat, sent_at_ms=sent_at_ms)
         self._heartbeats.send(_ever_smaller(beat), on_delivery)
@@ -200,3 +218,5 @@ def _ever_smaller(beat: Heartbeat) -> Iterator[tuple[Heartbeat, str]]:
     yield without_bundles, "the statuses of bundles"
     brief = without_bundles._replace(slot_statuses=few(beat.slot_statuses), slot_groups=merged(beat.slot_groups))
     yield brief, "the statuses of bundles, and parts of those of slots"
+    left_out = "the statuses of bundles, parts of those of slots, and most steps of handoffs"
+    yield brief._replace(bundle_steps=beat.bundle_steps[:_FEW_STEPS]), left_out

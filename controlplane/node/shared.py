@@ -8,6 +8,8 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import ProcessId
 from controlplane.errors import ControlPlaneError, InvariantViolationError
 from controlplane.node.description import NodeDescription
+from controlplane.node.handoff_settings import HandoffSettings
+from controlplane.node.held_bundles import BundleBook
 from controlplane.node.holdings import HoldingBook
 from controlplane.node.metrics import NodeMetrics
 from controlplane.ports import Clock, Threads
@@ -22,7 +24,8 @@ class Shared:
         clock: monotonic and wall time.
         metrics: of the agent.
         logger: bound to the cluster and the node.
-        book: the node's holdings; the table thread passes tables to it.
+        book: the node's slots; the table thread passes tables to it.
+        bundles: the node's bundles; likewise.
         table: the table in use; None before the first. The table thread sets it.
         feature_level: of the log, as the newest table says it: 0 before the first, and below level 3. The table thread
             sets it before the node joins.
@@ -40,6 +43,8 @@ class Shared:
         clock: Clock,
         threads: Threads,
         metrics: NodeMetrics,
+        *,
+        handoff: HandoffSettings | None = None,
     ) -> None:
         """Set up the state of an agent that was not started yet."""
         self.node = node
@@ -47,13 +52,18 @@ class Shared:
         self.clock = clock
         self.metrics = metrics
         self.logger = structlog.get_logger().bind(cluster=cluster, node=node.node_id)
-        self.book = HoldingBook(node.node_id, process_id)
+        self.book = HoldingBook(node.node_id, process_id, handoff)
+        self.bundles = BundleBook(node.node_id, process_id, handoff)
         self.table: RoutingTable | None = None
         self.feature_level = 0
         self.failure: BaseException | None = None
         self.changed = threads.condition()
         self.stopping = threads.signal()
         self.started_at_wall_ms = clock.wall_ms()
+
+    def holding_count(self) -> int:
+        """The number of slots and bundles that the node holds: 0 if nothing is left to hand over."""
+        return sum(self.book.count()) + self.bundles.count()
 
     def guarded(self, run: Callable[[], None]) -> None:
         """Run the function of a thread; an error in it ends all threads."""

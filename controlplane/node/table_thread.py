@@ -1,10 +1,11 @@
-"""The agent's thread that follows the table, keeps the record of the node's holdings, and runs the callbacks."""
+"""The agent's thread that follows the table, keeps the record of what the node holds, and runs callbacks for slots."""
 
 from typing import Final
 
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import TableChanged, TableConfirmed, TableRead
 from controlplane.errors import LogUnavailableError
+from controlplane.node.bundle_calls import BundleCalls
 from controlplane.node.callbacks import NodeCallbacks, tell
 from controlplane.node.last_incarnation import last_incarnation
 from controlplane.node.session_thread import SessionThread
@@ -21,12 +22,20 @@ _WARN_EVERY_MS: Final = 5_000
 class TableThread:
     """Passes the node's row to the session, and confirms the table when the session asks for it."""
 
-    def __init__(self, shared: Shared, reader: LogReader, callbacks: NodeCallbacks, session: SessionThread) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        reader: LogReader,
+        callbacks: NodeCallbacks,
+        session: SessionThread,
+        bundle_calls: BundleCalls,
+    ) -> None:
         """Set up; :meth:`run` begins to read. :meth:`close` closes the reader."""
         self._shared = shared
         self._reader = reader
         self._callbacks = callbacks
         self._session = session
+        self._bundle_calls = bundle_calls
         self._follower = TableFollower(reader)
         self._warn_at_ms: int | None = None
         self._was_empty = False
@@ -116,17 +125,22 @@ class TableThread:
         self._take(table)
 
     def _take(self, table: RoutingTable) -> None:
-        book, metrics = self._shared.book, self._shared.metrics
+        book, bundles, metrics = self._shared.book, self._shared.bundles, self._shared.metrics
         self._shared.feature_level = table.settings.feature_level
-        changes = book.follow(table, self._session.incarnation)
+        # Bundles first: a heartbeat that names the epoch says that the node has read what the table wants of them.
+        bundles.follow(table, self._session.incarnation, self._shared.clock.monotonic_ms())
+        self._bundle_calls.wake()
+        changes = book.follow(table, self._session.incarnation, self._shared.clock.monotonic_ms())
         with self._shared.changed:
             self._shared.table = table
             self._shared.changed.notify_all()
-        leads, follows, bundles = book.count()
+        leads, follows = book.count()
         row = table.nodes.get(self._shared.node.node_id)
         self._session.tell(TableChanged(row, table.settings.silence_limit_ms, table.settings.incarnation_floor))
         metrics.epoch.set(table.epoch)
         metrics.slots_led.set(leads)
         metrics.slots_followed.set(follows)
-        metrics.bundles.set(bundles)
+        metrics.bundles.set(bundles.count())
         tell(self._callbacks, changes)
+        book.told(table.epoch)
+        self._bundle_calls.wake()

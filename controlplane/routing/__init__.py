@@ -6,6 +6,7 @@ with controlplane.routing_client("demo", "localhost:9092") as client:
     node_id = client.ring.owner("user-17")  # without slots
 """
 
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.addresses import Address
 from controlplane.routing.client import ChangeCallback, RoutingClient
@@ -16,6 +17,7 @@ __all__ = [
     "Address",
     "BundleRoute",
     "ChangeCallback",
+    "OwnershipState",
     "RingRoute",
     "Route",
     "RoutingClient",

@@ -98,10 +98,12 @@ class RoutingClient:
         return route_in(self._present_table(), key)
 
     def route_bundle(self, namespace: NamespaceName, key: bytes | str) -> BundleRoute:
-        """The node that owns the bundle of a namespace's key now.
+        """The node that owns the bundle of a namespace's key now or, while it is handed off, the next owner.
+
+        Only if ``is_served`` of the route is true, the node may serve the key at the moment.
 
         Raises:
-            NoRouteError: there is no table yet, no such namespace, or no owner at the moment; try again.
+            NoRouteError: there is no table yet, no such namespace, or neither owner nor next one now; try again.
             UnroutableError: a newer version wrote a row that the answer needs; upgrade this process.
         """
         return bundle_route_in(self._present_table(), namespace, key)

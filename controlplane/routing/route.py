@@ -1,12 +1,16 @@
 """Routes: the node that serves a key, with its addresses and the numbers of its ownership."""
 
 from dataclasses import dataclass
+from typing import Final
 
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.routing.rows import node_key
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId, Term
 from controlplane.errors import NoRouteError, UnroutableError
+
+_NOT_OWNED: Final = Epoch(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +46,21 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class BundleRoute:
-    """The node that serves a namespace's key.
+    """The node to which requests for a namespace's key go.
+
+    While the bundle is handed off, no node may serve it, and ``is_served`` is False: ``node_id`` is then the node that
+    it goes to. That node answers as one that is still migrating until it is the owner and has opened the bundle. A
+    client may ask it at once and repeat the request, or wait for a later epoch.
 
     Attributes:
-        node_id: the bundle's owner.
-        addresses: the addresses at which it serves, by name.
+        node_id: the bundle's owner or, while it is handed off, its next owner.
+        addresses: the addresses of that node, by name.
         bundle_id: the key's bundle.
-        term: of the table.
+        term: of the table; with ``owner_epoch`` it is the bundle's fencing token.
         epoch: of the table.
+        is_served: whether that node may serve the bundle in this epoch.
+        state: the state of the bundle's ownership.
+        owner_epoch: the epoch in which the node became its owner; 0 while it is not yet, and below feature level 3.
     """
 
     node_id: NodeId
@@ -57,6 +68,9 @@ class BundleRoute:
     bundle_id: str
     term: Term
     epoch: Epoch
+    is_served: bool
+    state: OwnershipState
+    owner_epoch: Epoch
 
     def address(self, name: str) -> Address:
         """The node's address of that name.
@@ -85,13 +99,30 @@ def bundle_route_in(table: RoutingTable, namespace: str, key: bytes | str) -> Bu
     """The route of a namespace's key in one table.
 
     Raises:
-        NoRouteError: there is no such namespace, or the key's bundle has no owner in this epoch.
-        UnroutableError: a newer version wrote its row or its owner's.
+        NoRouteError: there is no such namespace, or the key's bundle has neither an owner that may serve it nor a next
+            one in this epoch, or the next one has left.
+        UnroutableError: a newer version wrote its row or that of the node.
     """
     bundle = table.bundle_for(namespace, key)
-    if bundle.owner is None:
-        raise NoRouteError(f"bundle {bundle.bundle_id} has no owner in epoch {table.epoch}: wait for the next epoch")
-    return BundleRoute(bundle.owner, addresses_of(table, bundle.owner), bundle.bundle_id, table.term, table.epoch)
+    serving = bundle.serving_node
+    node_id = bundle.next_owner if serving is None else serving
+    if node_id is None:
+        problem = "has no owner" if bundle.owner is None else f"is being released by {bundle.owner!r}"
+        raise NoRouteError(f"bundle {bundle.bundle_id} {problem} in epoch {table.epoch}: wait for the next epoch")
+    addresses = addresses_of(table, node_id)
+    if serving is None and node_id not in table.nodes:
+        problem = f"goes to {node_id!r}, which has left"
+        raise NoRouteError(f"bundle {bundle.bundle_id} {problem} in epoch {table.epoch}: wait for the next epoch")
+    return BundleRoute(
+        node_id,
+        addresses,
+        bundle.bundle_id,
+        table.term,
+        table.epoch,
+        is_served=serving is not None,
+        state=bundle.ownership_state,
+        owner_epoch=_NOT_OWNED if serving is None else bundle.owner_epoch,
+    )
 
 
 def addresses_of(table: RoutingTable, node_id: NodeId) -> tuple[Address, ...]:

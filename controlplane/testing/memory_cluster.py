@@ -15,7 +15,7 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import ConfigurationError
-from controlplane.node import NodeAgent, NodeCallbacks, NodeLoad
+from controlplane.node import HandoffSettings, NodeAgent, NodeCallbacks, NodeLoad
 from controlplane.node.load_thread import LoadReports
 from controlplane.routing import RoutingClient
 from controlplane.testing.memory_controllers import QUICK_POLICY, MemoryControllers, WaitingLogReader
@@ -94,6 +94,7 @@ class MemoryCluster:
         capacity: int = 0,
         version: str = "",
         settings: SessionSettings | None = None,
+        handoff: HandoffSettings | None = None,
         registry: CollectorRegistry = REGISTRY,
     ) -> NodeAgent:
         """An agent of this cluster that is not started yet, with the arguments of ``controlplane.node_agent``.
@@ -123,6 +124,7 @@ class MemoryCluster:
             callbacks=callbacks,
             load_reports=load_reports,
             settings=settings or _QUICK_SESSION,
+            handoff=handoff,
             registry=registry,
         )
         self._members.append(_Member(node_id, agent, connections))

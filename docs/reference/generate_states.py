@@ -11,6 +11,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from controlplane.core.bundles.ownership_channel import states as ownership  # noqa: E402 - as above
+from controlplane.core.bundles.ownership_state import OwnershipState  # noqa: E402 - as above
 from controlplane.core.election import election, sofa_election, steps  # noqa: E402 - as above
 from controlplane.core.membership import node as membership  # noqa: E402 - the checkout is on the path only now
 from controlplane.core.session import node_session  # noqa: E402 - as above
@@ -23,12 +25,22 @@ _HEAD = """\
 
 <!-- Drawn by docs/reference/generate_states.py from the transition tables: change those, not this page. -->
 
-The state machines of nodes and controllers, drawn from their transition tables. A transition that is not shown is an
-error.
+The state machines of nodes, bundles and controllers, drawn from their transition tables. A transition that is not shown
+is an error.
 
 ## A node in the log
 
 Only events in decisions change the status of a node (`controlplane/core/membership/node.py`).
+
+"""
+_BUNDLES = """
+## Bundles
+
+The states of a bundle's ownership, in the bundle's row (`controlplane/core/bundles/ownership_channel/states.py`). A new
+bundle has no owner, and a bundle that was split is removed. These are the planned steps: the node that they concern has
+done its part before the leader writes the next row. A *forced* row (`is_forced`) may follow any other one. By it the
+leader gives the bundle of a lost node to another one, chooses another next owner, or gives up a split. Below feature
+level 3 there are only *Free* and *Owned*, and every change is forced.
 
 """
 _SESSION = """
@@ -85,6 +97,8 @@ def page() -> str:
         (
             _HEAD,
             _diagram(_node()),
+            _BUNDLES,
+            _diagram([_begin(OwnershipState.FREE.value), *_bundles()]),
             _SESSION,
             _diagram([_begin(node_session.SessionState.STARTING.value), *_session()]),
             _ELECTION,
@@ -121,6 +135,16 @@ def _node() -> list[Arrow]:
     return [
         Arrow(before.value if before else "[*]", event, after.value)
         for (before, event), after in membership.TRANSITIONS.items()
+    ]
+
+
+def _bundles() -> list[Arrow]:
+    """Rows have neither the state before the first record nor the one after the last."""
+    return [
+        Arrow(before.value, "", "[*]" if after is OwnershipState.DELETED else after.value)
+        for before, following in ownership.NEXT_STATES[ownership.Storage.METADATA_STORE].items()
+        if before not in (OwnershipState.INIT, OwnershipState.DELETED)
+        for after in sorted(following, key=list(OwnershipState).index)
     ]
 
 

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import org.apache.avro.JsonProperties;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericRecord;
 
@@ -21,8 +22,17 @@ final class CanonicalJson {
     private static final Set<String> NAMED_BESIDE_EVENTS = Set.of("Slot", "Bundle", "Namespace");
     private static final Map<String, Set<String>> LATER_FIELDS =
             Map.of(
-                    "ClusterPolicy", Set.of("intent_rights", "forget_nodes_after_ms"),
-                    "Node", Set.of("process_id"),
+                    "Bundle",
+                            Set.of(
+                                    "state", "next_owner", "former_owner", "owner_epoch", "state_epoch", "version",
+                                    "is_forced", "children", "split_algorithm", "parent"),
+                    "ClusterPolicy",
+                            Set.of(
+                                    "intent_rights", "forget_nodes_after_ms", "bundle_moves_in_flight",
+                                    "handoff_limit_ms", "copy_limit_ms"),
+                    "Namespace", Set.of("is_ending"),
+                    "Node", Set.of("process_id", "hands_off", "replaced_epoch"),
+                    "Slot", Set.of("next_leader", "release_epoch"),
                     "TermOpened", Set.of("observed_from", "cluster"));
 
     private CanonicalJson() {}
@@ -36,7 +46,7 @@ final class CanonicalJson {
         }
         for (String later : LATER_FIELDS.getOrDefault(schema.getName(), Set.of())) {
             Schema.Field field = schema.getField(later);
-            if (field != null && tree.get(later).equals(field.defaultVal())) {
+            if (field != null && isDefault(tree.get(later), field.defaultVal())) {
                 tree.remove(later);
             }
         }
@@ -44,6 +54,10 @@ final class CanonicalJson {
             tree.put("type", schema.getName());
         }
         return tree;
+    }
+
+    private static boolean isDefault(Object value, Object defaultValue) {
+        return value == null ? defaultValue == JsonProperties.NULL_VALUE : value.equals(defaultValue);
     }
 
     private static Object treeOf(Object value, boolean named) {

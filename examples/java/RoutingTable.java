@@ -3,6 +3,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -12,6 +13,9 @@ import org.apache.avro.generic.GenericRecord;
 final class RoutingTable {
     private static final Pattern BUNDLE_KEY =
             Pattern.compile("main/bundle/(.*)/0x([0-9a-f]{8,})_0x([0-9a-f]{8,})", Pattern.DOTALL);
+
+    private static final Set<String> BUNDLE_STATES =
+            Set.of("Init", "Free", "Owned", "Assigning", "Releasing", "Splitting", "Deleted");
 
     final long term;
     final long epoch;
@@ -110,15 +114,39 @@ final class RoutingTable {
         return found.getValue().key.substring("main/bundle/".length());
     }
 
-    /** The node that owns a bundle; null if there is none in this epoch. */
+    /** The node that owns a bundle or still has to release it (B5); null if there is none in this epoch. */
     String ownerOf(String bundleId) throws Unroutable {
+        return textOf(bundle(bundleId), "owner");
+    }
+
+    /** The node that may serve a bundle (B6); null if there is none in this epoch. */
+    String servingNodeOf(String bundleId) throws Unroutable {
+        GenericRecord bundle = bundle(bundleId);
+        return "Releasing".equals(textOf(bundle, "state")) ? null : textOf(bundle, "owner");
+    }
+
+    /** The node that a bundle goes to (B7); null if it goes nowhere. */
+    String nextOwnerOf(String bundleId) throws Unroutable {
+        return textOf(bundle(bundleId), "next_owner");
+    }
+
+    private GenericRecord bundle(String bundleId) throws Unroutable {
         GenericRecord bundle = row("main/bundle/" + bundleId, "Bundle");
         String named = String.format(
                 "%s/0x%08x_0x%08x", bundle.get("namespace"), (Long) bundle.get("lower"), (Long) bundle.get("upper"));
         if (!named.equals(bundleId)) {
             throw new Unroutable("main/bundle/" + bundleId + " holds the row of bundle " + named);
         }
-        return bundle.get("owner") == null ? null : bundle.get("owner").toString();
+        String state = textOf(bundle, "state");
+        if (state != null && !BUNDLE_STATES.contains(state)) {
+            throw new Unroutable("main/bundle/" + bundleId + " has the unknown state " + state);
+        }
+        return bundle;
+    }
+
+    /** A field that may be null, or missing in the version in which the row was written. */
+    private static String textOf(GenericRecord record, String name) {
+        return record.hasField(name) && record.get(name) != null ? record.get(name).toString() : null;
     }
 
     /** The addresses of a node, as {@code name=host:port}; empty if the table has none. */

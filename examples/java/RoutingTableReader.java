@@ -25,8 +25,9 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  *
  * <p>Arguments: bootstrap servers, topic, folder of the schemas, the epoch after which to stop, seconds to wait for it,
  * and keys to route. The argument {@code -} is no key: standard input then names keys of namespaces in UTF-8, each on a
- * line of its own behind its namespace and a tab. For each it prints a line ("bundle", the bundle's id, its owner and
- * the owner's addresses).
+ * line of its own behind its namespace and a tab. For each it prints a line ("bundle", the bundle's id, the node
+ * that serves it and the addresses of that node; or "nobody" and, while the bundle is handed off, the next node with
+ * its addresses).
  */
 public final class RoutingTableReader {
     private static final Duration POLL = Duration.ofMillis(100);
@@ -133,8 +134,12 @@ public final class RoutingTableReader {
     private static String bundleRouteOf(RoutingTable table, String namespace, String key)
             throws RoutingTable.Unroutable {
         String bundle = table.bundleOf(namespace, key);
-        String owner = table.ownerOf(bundle);
-        return "bundle " + bundle + " " + (owner == null ? "nobody" : owner + " " + table.addressesOf(owner));
+        String serving = table.servingNodeOf(bundle);
+        if (serving != null) {
+            return "bundle " + bundle + " " + serving + " " + table.addressesOf(serving);
+        }
+        String next = table.nextOwnerOf(bundle);
+        return "bundle " + bundle + " nobody" + (next == null ? "" : ", next " + next + " " + table.addressesOf(next));
     }
 
     private static String hashOfSlots(RoutingTable table) throws Exception {

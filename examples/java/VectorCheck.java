@@ -191,6 +191,7 @@ public final class VectorCheck {
             } else {
                 String bundle = table.bundleOf(namespace.asText(), key);
                 lookup.put("owner", table.ownerOf(bundle)).put("bundle", bundle);
+                lookup.put("serving", table.servingNodeOf(bundle)).put("next_owner", table.nextOwnerOf(bundle));
             }
         } catch (RoutingTable.Unroutable error) {
             lookup.put("unroutable", true);

@@ -5,7 +5,7 @@ python -m examples.kv.client --cluster demo --bootstrap-servers localhost:9092 -
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
@@ -14,6 +14,7 @@ from controlplane.routing import RoutingClient
 from examples.kv.protocol import Connections, Message, Unreachable
 
 _ANSWER_TIMEOUT_S: Final = 3.0
+_FEW_ATTEMPTS: Final = 3
 _PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 0.2
 _ADDRESS: Final = "kv"
@@ -53,6 +54,7 @@ class Counts:
         retried: attempts after the first one.
         failed: requests that were given up.
         longest_ms: the longest time that an answered or given up request took.
+        of_many_attempts: requests that were answered after more than 3 attempts.
     """
 
     answered: int = 0
@@ -60,6 +62,7 @@ class Counts:
     retried: int = 0
     failed: int = 0
     longest_ms: float = 0.0
+    of_many_attempts: int = 0
 
 
 class KvClient:
@@ -70,6 +73,7 @@ class KvClient:
         bootstrap_servers: Kafka's addresses, as ``host:port`` list.
         give_up_s: how long a request is repeated.
         security: Kafka's settings for TLS and login.
+        on_end: called with the time in ms that each request has taken.
     """
 
     def __init__(
@@ -79,7 +83,9 @@ class KvClient:
         *,
         give_up_s: float = 15.0,
         security: Mapping[str, str] | None = None,
+        on_end: Callable[[float], object] = lambda _: None,
     ) -> None:
+        self._on_end = on_end
         self.routing: RoutingClient = routing_client(cluster, bootstrap_servers, security=security)
         self.counts = Counts()
         self._give_up_s = give_up_s
@@ -137,9 +143,11 @@ class KvClient:
                 counts.refused += isinstance(outcome, dict) and outcome["status"] in ("moved", "migrating")
                 counts.retried += not answered and not given_up
                 counts.answered += answered
+                counts.of_many_attempts += answered and attempts > _FEW_ATTEMPTS
                 counts.failed += given_up
                 if answered or given_up:
                     counts.longest_ms = max(counts.longest_ms, elapsed_s * 1_000)
+                    self._on_end(elapsed_s * 1_000)
             if isinstance(outcome, dict) and answered:
                 return outcome, sent_s
             if given_up:

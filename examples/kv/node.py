@@ -9,7 +9,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -42,8 +43,10 @@ class KvNode(NodeCallbacks):
         load_s: float,
         *,
         security: Mapping[str, str] | None = None,
+        copy_s: float = 0.0,
     ) -> None:
         self.node_id = node_id
+        self._copy_s = copy_s
         self.store = SlotStore()
         self._meter = LoadMeter()
         self._connections = Connections()
@@ -144,7 +147,12 @@ class KvNode(NodeCallbacks):
         self._adopted = table
 
     def _complete(self, slot_id: int, gained_epoch: int) -> None:
-        self.agent.slot_ready(slot_id, Epoch(gained_epoch))
+        if not self._copy_s:
+            self.agent.slot_ready(slot_id, Epoch(gained_epoch))
+            return
+        ready = threading.Timer(self._copy_s, self.agent.slot_ready, (slot_id, Epoch(gained_epoch)))
+        ready.daemon = True
+        ready.start()
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
@@ -172,31 +180,38 @@ class KvNode(NodeCallbacks):
             return {"status": refused.status, "epoch": refused.epoch}
 
     def _put(self, key: str, text: str) -> Message:
-        slot_id = self._accept(key)
-        value, row = self.store.put(slot_id, key, text)
-        for follower in row.followers:
-            failure = self._copy_to(follower, slot_id, row, key, value)
-            if failure is not None:
-                return {"status": "error", "message": f"follower {follower} has no copy: {failure}"}
-        self._count(slot_id, key, len(key) + len(text), 0)
+        with self._serve(key) as slot_id:
+            value, row = self.store.put(slot_id, key, text)
+            for follower in row.followers:
+                failure = self._copy_to(follower, slot_id, row, key, value)
+                if failure is not None:
+                    return {"status": "error", "message": f"follower {follower} has no copy: {failure}"}
+            self._count(slot_id, key, len(key) + len(text), 0)
         return {"status": "ok", "slot": slot_id, "node": self.node_id, "version": value.version}
 
     def _get(self, key: str) -> Message:
-        slot_id = self._accept(key)
-        text = self.store.get(slot_id, key)
-        self._count(slot_id, key, 0, len(text or ""))
+        with self._serve(key) as slot_id:
+            text = self.store.get(slot_id, key)
+            self._count(slot_id, key, 0, len(text or ""))
         return {"status": "ok", "value": text}
 
-    def _accept(self, key: str) -> int:
-        """The key's slot, if this node may serve it now."""
+    @contextmanager
+    def _serve(self, key: str) -> Iterator[int]:
+        """The key's slot, which this node may serve now. Its release waits for the end of the context.
+
+        Raises:
+            Refused: it may not, or the right to serve has ended meanwhile: another node may have written since.
+        """
         table = self.agent.table
         if table is None:
             raise Refused("moved", 0)
         slot_id = table.slot_for(key).slot_id
-        ownership = self.agent.ownership(slot_id)
-        if ownership.access is not Access.ACCEPT:
-            raise Refused("migrating" if ownership.access is Access.MIGRATING else "moved", ownership.epoch)
-        return slot_id
+        with self.agent.serve_slot(slot_id) as call:
+            if call.access is not Access.ACCEPT:
+                raise Refused("migrating" if call.access is Access.MIGRATING else "moved", call.epoch)
+            yield slot_id
+        if not call.held:
+            raise Refused("moved", call.epoch)
 
     def _copy_to(self, follower: str, slot_id: int, row: Row, key: str, value: Value) -> str | None:
         """Send a copy to a follower. Returns the error, or None."""
@@ -288,6 +303,9 @@ def main() -> int:
     parser.add_argument("--security", type=Path, help="a file with Kafka's settings for TLS and login, KEY=VALUE lines")
     parser.add_argument("--host", default="127.0.0.1", help="where it listens; published to the other nodes as given")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument(
+        "--copy-s", type=float, default=0.0, help="a copied slot counts as complete this much later, like a large one"
+    )
     parser.add_argument("--load-interval-s", type=float, default=5.0, help="interval of load reports")
     options = parser.parse_args()
     ended_as = KvNode(
@@ -298,6 +316,7 @@ def main() -> int:
         options.port,
         options.load_interval_s,
         security=security_in(options.security),
+        copy_s=options.copy_s,
     ).run()
     return 0 if ended_as is SessionState.LEFT else 1
 

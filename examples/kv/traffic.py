@@ -187,6 +187,7 @@ def _print_counts(client: KvClient, total: Counts) -> Counts:
         total.retried + interval.retried,
         total.failed + interval.failed,
         max(total.longest_ms, interval.longest_ms),
+        total.of_many_attempts + interval.of_many_attempts,
     )
     table = client.routing.table
     line = {

@@ -100,13 +100,11 @@ ROWS: Final[Mapping[str, Idle]] = {
                 "shedding.uniform",
             }
         ),
-        frozenset({"placement.transfer_checks.PlacementChecks", "shedding.recent.within"}),
+        frozenset({"placement.transfer_checks.PlacementChecks"}),
     ),
-    "split algorithms, split execution, the extensible manager's split task": Idle(
+    "split execution, the extensible manager's split task": Idle(
         frozenset(
             {
-                "splitting.algorithms",
-                "splitting.contract",
                 "splitting.execution",
                 "splitting.leader_task",
                 "splitting.named_algorithms",
@@ -124,8 +122,21 @@ ROWS: Final[Mapping[str, Idle]] = {
             }
         ),
     ),
-    "the ownership channel: states, transitions, conflict resolver, owner look-up, clean-up, monitor": Idle(
-        frozenset({"ownership_channel"}),
+    "the ownership channel's own table: nodes that write and read it, owner look-up, clean-up, monitor": Idle(
+        frozenset(
+            {
+                "ownership_channel.cleanup",
+                "ownership_channel.flows",
+                "ownership_channel.lookup",
+                "ownership_channel.lost_nodes",
+                "ownership_channel.monitor",
+                "ownership_channel.requests",
+                "ownership_channel.settings",
+                "ownership_channel.shutdown",
+                "ownership_channel.split_steps",
+                "ownership_channel.table",
+            }
+        ),
         frozenset(
             {
                 "ownership_channel.cleanup.plan_clean_up",

@@ -12,7 +12,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.errors import InvalidInputError
 from controlplane.ports import RawRecord
 from tests.golden.frozen import DAMAGED_FILE, RECORDS, decode_frozen, encode, plain, read_json, schema_of
-from tests.golden.rewrite import FrozenError, merged
+from tests.golden.rewrite import FrozenError, is_frozen, merged
 from tests.golden.samples import SAMPLES, Sample
 
 FILES = sorted(path for path in RECORDS.glob("*.json") if path != DAMAGED_FILE)
@@ -90,3 +90,11 @@ def test_new_cases_are_added_and_frozen_ones_never_changed() -> None:
     assert merged(frozen, [added, *frozen]) == [*frozen, added]
     with pytest.raises(FrozenError, match="a"):
         merged(frozen, [{"name": "a", "records": ["02"]}])
+
+
+def test_a_damaged_record_follows_the_code_until_its_schema_is_released() -> None:
+    """A schema that still changes gets another fingerprint, and the record would be refused for that alone."""
+    (step,) = (bytes.fromhex(case["value"]) for case in DAMAGED if case["name"] == "falling bounds")
+    assert not is_frozen(step, {"Heartbeat.v1.avsc"})
+    assert is_frozen(step, {"Heartbeat.v2.avsc"})
+    assert is_frozen(b"no Avro", {})

@@ -8,6 +8,7 @@ from controlplane.adapters.kafka_reader import LEADERS_ASKED_EVERY_MS
 from controlplane.adapters.kafka_transactions import COMMIT_TIMEOUT_MS
 from controlplane.config import DEFAULT_TICK_INTERVAL_MS, MAX_TICK_GAP_MS, LeaseConfig
 from controlplane.core.cluster.image import ClusterImage
+from controlplane.core.deciding.consent import release_bound_ms
 from controlplane.core.election.leading import (
     ANSWERED_WITHIN_MS,
     ASKED_APART_MS,
@@ -82,6 +83,11 @@ class Bounds:
     def overlap_by_former_leader_ms(self) -> int | None:
         """The same, if the broker that a node reads the table from leads it no longer and does not know it."""
         return self._with_several(self.overlap_after_move_ms + LEADERS_ASKED_EVERY_MS)
+
+    @property
+    def unsaid_release_ms(self) -> int:
+        """A bundle whose owner lives and does not say that it has released it goes to its next owner within this."""
+        return release_bound_ms(self.cluster.silence_limit_ms) + self.tick_ms + COMMIT_MS
 
     @property
     def detection_ms(self) -> int:
@@ -164,6 +170,7 @@ ROWS: Final[Mapping[str, str]] = {
     "overlap after silence": "overlap_after_silence_ms",
     "overlap after a move": "overlap_after_move_ms",
     "overlap after a move, where the table is read from a former leader": "overlap_by_former_leader_ms",
+    "release that is not said": "unsaid_release_ms",
     "detection of a death": "detection_ms",
     "detection of further deaths": "further_detection_ms",
     "overcounted at a step of a clock": "overcounted_ms",

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from controlplane.codec.conversion import field_types, is_enum, union_members, unwrap
 from controlplane.codec.input_checks import MAX_INCARNATION
 from controlplane.codec.table import ROW_TYPES
-from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
+from controlplane.core.bundles.ranges import LAST_HASH
+from controlplane.core.bundles.reports import (
+    BundleLoad,
+    BundleStatus,
+    BundleStep,
+    BundleStepReport,
+    LoadReport,
+    ResourceUsage,
+)
 from controlplane.core.cluster.policy import FEATURE_LEVEL, MAX_SLOT_COUNT, ClusterPolicy, HashFunction
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import Decision
@@ -18,7 +26,7 @@ from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.membership.standing_orders import MAX_WEIGHT
-from controlplane.core.slots.reports import SlotLoad, SlotSettings, SlotStatus, grouped
+from controlplane.core.slots.reports import ReleasedSlots, SlotLoad, SlotSettings, SlotStatus, grouped, runs_of
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.replica_status import ReplicaStatus
 
@@ -42,6 +50,25 @@ SLOT_GROUPS = st.lists(
 SLOT_STATUSES = st.builds(SlotStatus, SLOT_IDS, COUNTS, st.booleans(), st.sampled_from(ReplicaStatus), COUNTS)
 USAGES = st.just(ResourceUsage(-1.0, -1.0)) | st.builds(ResourceUsage, RATES, RATES)
 
+BUNDLE_STEPS = _tuples(
+    st.builds(
+        BundleStepReport,
+        NAMES,
+        LONGS,
+        st.sampled_from(BundleStep),
+        st.sets(st.integers(1, LAST_HASH), max_size=4).map(lambda bounds: tuple(sorted(bounds))),
+    ),
+    lambda each: each.bundle_id,
+)
+
+RELEASED_SLOTS = _tuples(
+    st.builds(
+        ReleasedSlots,
+        COUNTS,
+        st.sets(st.integers(0, 200), min_size=1, max_size=6).map(lambda ids: runs_of(sorted(ids))),
+    ),
+    lambda each: each.release_epoch,
+)
 HELD = st.one_of(
     st.tuples(_tuples(SLOT_STATUSES, lambda each: each.slot_id), st.just(())),
     st.tuples(st.just(()), SLOT_GROUPS),
@@ -61,6 +88,8 @@ HEARTBEATS = st.builds(
         bundle_statuses=_tuples(
             st.builds(BundleStatus, NAMES, st.sampled_from(ReplicaStatus)), lambda each: each.bundle_id
         ),
+        bundle_steps=BUNDLE_STEPS,
+        released_slots=RELEASED_SLOTS,
     ),
     HELD,
 )
@@ -95,6 +124,7 @@ JOINS = st.builds(
     version=TEXTS,
     started_at_ms=COUNTS,
     process_id=TEXTS,
+    hands_off=st.booleans(),
 )
 
 INPUTS: dict[type[InputPayload], st.SearchStrategy[Any]] = {

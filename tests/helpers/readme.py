@@ -86,6 +86,13 @@ class ReadmeCluster:
         path.write_text(self._here(blocks()[name]), encoding="utf-8")
         return path
 
+    def run_block(self, name: str, folder: Path) -> list[str]:
+        """Run the lines of a console block, and return what each has printed; temporary files go to a folder."""
+        programs = {"controlplane": _OUR_COMMAND, "python": [sys.executable]}
+        environment = {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+        lines = (shlex.split(line)[1:] for line in self._here(blocks()[name]).splitlines())
+        return [run([*programs[words[0]], *words[1:]], self.folder, environment) for words in lines]
+
     def _here(self, text: str) -> str:
         return text.replace(_KAFKA_PORT, str(self.kafka_port))
 

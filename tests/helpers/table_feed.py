@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from controlplane.codec.table import encode_row
 from controlplane.config import ROUTING_TABLE
-from controlplane.core.bundles.bundle import Namespace, equal_bundles
+from controlplane.core.bundles.bundle import Bundle, Namespace, equal_bundles
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
@@ -74,6 +74,22 @@ class TableFeed:
         self.slots[slot_id] = Slot(slot_id, leader, tuple(sorted(followers)), leader_epoch)
         return self._stage(self.slots[slot_id])
 
+    def releasing(
+        self, slot_id: SlotId, leader: str, *followers: str, next_leader: str, release_epoch: Epoch
+    ) -> "TableFeed":
+        """Stage a row that tells the slot leader to release the slot."""
+        row = replace(self.slots[slot_id], leader=leader, followers=tuple(sorted(followers)))
+        self.slots[slot_id] = row
+        return self._stage(replace(row, next_leader=next_leader, release_epoch=release_epoch))
+
+    def settings(self, slot_count: int, feature_level: int) -> "TableFeed":
+        """Stage settings; slots that are new begin with the rows of those that were split."""
+        before = len(self.slots)
+        for number in range(before, slot_count):
+            self.slots[number] = replace(self.slots[number % before], slot_id=number)
+            self._stage(self.slots[number])
+        return self._stage(TableSettings(slot_count, 2, HashFunction.CRC32C, 2_500, feature_level))
+
     def namespace(self, name: str, owners: Iterable[str]) -> "TableFeed":
         """Stage a namespace with a bundle for each owner."""
         owning = tuple(owners)
@@ -81,6 +97,10 @@ class TableFeed:
         for bundle, owner in zip(equal_bundles(name, len(owning)), owning, strict=True):
             self._stage(replace(bundle, owner=owner))
         return self
+
+    def bundle(self, bundle: Bundle) -> "TableFeed":
+        """Stage a bundle's row as it is."""
+        return self._stage(bundle)
 
     def raw(self, key: bytes, value: bytes) -> "TableFeed":
         """Stage any bytes, which the next marker counts."""

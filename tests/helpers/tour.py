@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
+from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL
 from controlplane.core.cluster.policy import FEATURE_LEVEL, SEVERAL_BROKERS_LEVEL, ClusterPolicy
 from controlplane.core.deciding.what_if import what_if
 from controlplane.core.intents.events import IntentAnswered
@@ -51,6 +52,9 @@ def tour(raised_level: int = FEATURE_LEVEL) -> Tour:
         world.ask("raise_feature_level", level=str(level), upgraded="c1")
     world.run(300, NODES)
     world.ask("create_namespace", namespace="kv")
+    if raised_level >= HANDOFFS_FROM_LEVEL:
+        _bundles(world)
+        _handoffs(world)
     world.ask("set_tenant", tenant="acme", clusters="eu,us")
     world.ask("delete_tenant", tenant="acme")
     _orders(world)
@@ -69,6 +73,33 @@ def tour(raised_level: int = FEATURE_LEVEL) -> Tour:
         world.run(31_000, (*NODES, "n5"))
         world.admit("n6")
     return world
+
+
+def _bundles(world: Tour) -> None:
+    """Bundles move, are split, and end with their namespace. These nodes are of before handoffs."""
+    first = next(iter(world.state.bundles.by_id.values()))
+    other = next(node_id for node_id in NODES if node_id != first.owner)
+    world.ask("transfer_bundles", bundles=first.bundle_id, node=other)
+    world.ask("unload_bundles", bundles=first.bundle_id)
+    world.ask("split_bundles", bundles=first.bundle_id, by="number", numbers="2")
+    world.ask("create_namespace", namespace="short-lived")
+    world.ask("delete_namespace", namespace="short-lived")
+
+
+def _handoffs(world: Tour) -> None:
+    """The leadership of a slot is about to move between nodes that hand off, and stays after all."""
+    beating = (*NODES, "h1", "h2")
+    for node_id in beating[-2:]:
+        world.join(node_id, hands_off=True)
+        world.heartbeat(node_id)
+    world.run(1_000, beating)
+    world.ask("pin_slots", slots="0", node="h1", leads="true")
+    world.ask("unpin_slots", slots="0", node="h1")
+    world.ask("pin_slots", slots="0", node="h2", leads="true")
+    world.ask("unpin_slots", slots="0", node="h2")
+    for node_id in beating[-2:]:
+        world.left(node_id)
+    world.run(1_000, NODES)
 
 
 def _orders(world: Tour) -> None:

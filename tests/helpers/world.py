@@ -128,11 +128,23 @@ class World:
         role: NodeRole = NodeRole.DATA,
         zone: str = "",
         process_id: str = "",
+        *,
+        hands_off: bool = False,
     ) -> None:
         """A node asks to be admitted."""
         addresses = (Address("kv", "localhost", 4000),)
         joined = NodeJoined(
-            node_id, incarnation, role, addresses, zone, weight, 0, "1", self.now_ms, process_id=process_id
+            node_id,
+            incarnation,
+            role,
+            addresses,
+            zone,
+            weight,
+            0,
+            "1",
+            self.now_ms,
+            process_id=process_id,
+            hands_off=hands_off,
         )
         self.append(MEMBERSHIP, 0, joined)
 

@@ -20,6 +20,10 @@ PAGE = ROOT / "docs" / "how-to" / "operate-the-slot-table.md"
 NODES = ("n1", "n2", "n3", "n4")
 NOT_ON_THE_PAGE = {
     IntentKind.CREATE_NAMESPACE.value,
+    IntentKind.DELETE_NAMESPACE.value,
+    IntentKind.TRANSFER_BUNDLES.value,
+    IntentKind.UNLOAD_BUNDLES.value,
+    IntentKind.SPLIT_BUNDLES.value,
     IntentKind.SET_TENANT.value,
     IntentKind.DELETE_TENANT.value,
     IntentKind.OVERRIDE_SELF_PRESERVATION.value,

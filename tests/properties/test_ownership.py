@@ -15,8 +15,9 @@ from controlplane.core.bundles.ownership_channel.lost_nodes import MetadataState
 from controlplane.core.bundles.ownership_channel.monitor import find_stuck
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
 from controlplane.core.bundles.ownership_channel.settings import OwnershipSettings
-from controlplane.core.bundles.ownership_channel.states import OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.states import Storage
 from controlplane.core.bundles.ownership_channel.table import OwnershipTable, Written, compacted
+from controlplane.core.bundles.ownership_state import OwnershipState
 
 NODES = ("a", "b", "c")
 SETTINGS = OwnershipSettings()

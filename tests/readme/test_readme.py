@@ -27,6 +27,18 @@ def test_produce_and_consume_doors(readme_cluster: ReadmeCluster, tmp_path: Path
         assert node.end() == 0, node.output
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_restart_door(readme_cluster: ReadmeCluster, tmp_path: Path) -> None:
+    """The example starts and ends its own brokers; nothing that it acknowledged is missing."""
+    printed = readme_cluster.run_block("restart", tmp_path)
+    figures = dict(line.split(": ", 1) for line in printed[-1].splitlines())
+    assert int(figures["sent"]) == int(figures["acknowledged"]) > 500
+    assert figures["missing"] == figures["doubled"] == figures["out of order for their key"] == "0"
+    delete = [sys.executable, "-m", "controlplane.cli", "namespaces", "delete", "shop/orders"]
+    run(delete, readme_cluster.folder, OUR_IMPORTS)
+
+
 def test_query_door_names_what_is_there() -> None:
     """The SQL of the README asks for columns that the table's contract promises."""
     ((statement,),) = [words[1:] for words in commands("controlplane") if words[0] == "sql" and len(words) > 1]

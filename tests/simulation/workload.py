@@ -19,6 +19,8 @@ from tests.simulation.world import World
 
 _CLOCK_LOST: Final = 0.3
 """How probably a machine has forgotten some of the time when it starts again."""
+_WHOLE_NAMESPACE: Final = 0.3
+"""How probably an order names all bundles of a namespace."""
 _ARGUMENTS = Callable[[random.Random], Mapping[str, str]]
 
 
@@ -38,6 +40,16 @@ def _one_of(name: str, *values: str) -> _ARGUMENTS:
 def _nothing(_: random.Random) -> Mapping[str, str]:
     return {}
 
+
+_NO_BUNDLE: Final = {"bundles": "kv/0x00000000_0x00000001"}
+"""Stands for the bundles of an order where the state has none: the order is refused."""
+_SPLITS: Final = (
+    {"by": "number", "numbers": "2"},
+    {"by": "number", "numbers": "3"},
+    {"by": "range_equally_divide"},
+    {"by": "topic_count_equally_divide"},
+)
+_BUNDLE_ORDERS: Final = frozenset({WorkKind.BUNDLE_TRANSFER, WorkKind.BUNDLE_UNLOAD, WorkKind.BUNDLE_SPLIT})
 
 _INTENTS: Final[Mapping[WorkKind, tuple[IntentKind, _ARGUMENTS]]] = {
     WorkKind.DRAIN: (IntentKind.DRAIN_NODE, _node),
@@ -62,6 +74,14 @@ _INTENTS: Final[Mapping[WorkKind, tuple[IntentKind, _ARGUMENTS]]] = {
     WorkKind.PACING: (IntentKind.CHANGE_POLICY, _one_of("moves_in_flight", "0", "4", "16")),
     WorkKind.SLOT_POLICY: (IntentKind.CHANGE_POLICY, _one_of("slot_policy", "minimal", "ring", "sofa", "rendezvous")),
     WorkKind.NAMESPACE: (IntentKind.CREATE_NAMESPACE, _one_of("namespace", "kv", "tenant/orders", "tenant/eu/orders")),
+    WorkKind.BUNDLE_TRANSFER: (IntentKind.TRANSFER_BUNDLES, lambda choose: {**_NO_BUNDLE, **_node(choose)}),
+    WorkKind.BUNDLE_UNLOAD: (IntentKind.UNLOAD_BUNDLES, lambda _: _NO_BUNDLE),
+    WorkKind.BUNDLE_SPLIT: (
+        IntentKind.SPLIT_BUNDLES,
+        lambda choose: {**_NO_BUNDLE, **choose.choice(_SPLITS)},
+    ),
+    WorkKind.NAMESPACE_DELETED: (IntentKind.DELETE_NAMESPACE, _one_of("namespace", "kv", "tenant/orders")),
+    WorkKind.BUNDLE_PACING: (IntentKind.CHANGE_POLICY, _one_of("bundle_moves_in_flight", "0", "1", "3")),
     WorkKind.TENANT: (
         IntentKind.SET_TENANT,
         lambda choose: {
@@ -89,7 +109,7 @@ class Workload:
         world = self._world
         if kind in _INTENTS:
             intent, arguments = _INTENTS[kind]
-            asked = self._standing(kind, choose) or arguments(choose)
+            asked = self._standing(kind, choose) or {**arguments(choose), **self._bundles(kind, choose)}
             world.ask(name, intent.value, asked)
             if kind is WorkKind.INTENT_TWICE:
                 again_ms = world.scheduler.now_ms + choose.choice((0, choose.randint(50, 1_500)))
@@ -136,6 +156,16 @@ class Workload:
             return {}
         chosen = choose.choice(standing)
         return {"slots": str(chosen.slot_id), "node": chosen.node_id}
+
+    def _bundles(self, kind: WorkKind, choose: random.Random) -> Mapping[str, str]:
+        """Existing bundles for an order that names some: one, or all of its namespace if it moves them."""
+        known = sorted(self._state().bundles.by_id)
+        if kind not in _BUNDLE_ORDERS or not known:
+            return {}
+        chosen = choose.choice(known)
+        if kind is not WorkKind.BUNDLE_SPLIT and choose.random() < _WHOLE_NAMESPACE:
+            return {"bundles": chosen.rpartition("/")[0]}
+        return {"bundles": chosen}
 
     def let_names_go(self, count: int) -> None:
         """Nodes have joined and left, and are remembered."""

@@ -9,18 +9,23 @@ from pyspark.sql.streaming.query import StreamingQuery
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, MEMBERSHIP
+from controlplane.core.bundles.reports import BundleStep, BundleStepReport
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
 from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.canonical import to_canonical
 from controlplane.core.values.identifiers import Epoch
 from streaming.jobs.history import start_history
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.table_contracts import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 
+DIVIDED = BundleStepReport("kv/0x00000000_0x40000000", 2, BundleStep.DIVIDED, (7, 8))
 
-def heartbeat(node_id: str, number: int) -> tuple[bytes, bytes]:
+
+def heartbeat(node_id: str, number: int, *steps: BundleStepReport) -> tuple[bytes, bytes]:
     """Key and value of a heartbeat that a test can tell from others by ``sent_at_ms``."""
-    return node_id.encode(), encode_input(Heartbeat(node_id, 1, number, Epoch(0), NodeRole.DATA))
+    beat = Heartbeat(node_id, 1, number, Epoch(0), NodeRole.DATA, bundle_steps=steps)
+    return node_id.encode(), encode_input(beat)
 
 
 def passed_over(query: StreamingQuery) -> float | None:
@@ -39,13 +44,15 @@ def test_heartbeats_and_ticks_are_kept_once_over_restarts(spark: SparkSession, w
     world.send(HEARTBEATS, None, encode_input(Tick("controller-1", 5)), partition=0)
     first = read_all(lambda: start_history(spark, config, HEARTBEATS))
     world.send(HEARTBEATS, b"node-1", b"junk")
-    world.send(HEARTBEATS, *heartbeat("node-1", 2))
+    world.send(HEARTBEATS, *heartbeat("node-1", 2, DIVIDED))
     second = read_all(lambda: start_history(spark, config, HEARTBEATS))
     rows = world.rows(spark, HEARTBEATS_TABLE)
     told = sorted(
         (row["kind"], row["node_id"], row["controller_id"], row["sent_at_ms"]) for row in rows if row["node_id"]
     )
     assert told == [("heartbeat", "node-1", None, 1), ("heartbeat", "node-1", None, 2)]
+    steps = {row["sent_at_ms"]: [each.asDict() for each in row["bundle_steps"]] for row in rows if row["node_id"]}
+    assert steps == {1: [], 2: [to_canonical(DIVIDED)]}
     (tick,) = (row for row in rows if row["kind"] == "tick")
     assert (tick["controller_id"], tick["sent_at_ms"], tick["topic"], tick["partition"]) == (
         "controller-1",
@@ -80,12 +87,13 @@ def test_aborted_transactions_are_invisible(spark: SparkSession, world: Pipeline
 
 def test_membership_keeps_every_field(spark: SparkSession, world: PipelineWorld) -> None:
     """A join is stored whole: an operator asks the table for addresses and zones."""
-    joined = NodeJoined("node-1", 7, NodeRole.DATA, (), "zone-a", 2, 100, "1.0.0", 5)
+    joined = NodeJoined("node-1", 7, NodeRole.DATA, (), "zone-a", 2, 100, "1.0.0", 5, "5d1f0c7a", hands_off=True)
     world.send(MEMBERSHIP, b"node-1", encode_input(joined))
     read_all(lambda: start_history(spark, world.config(), MEMBERSHIP))
     (row,) = world.rows(spark, MEMBERSHIP_TABLE)
     found = (row["kind"], row["incarnation"], row["role"], row["zone"], row["weight"], row["capacity"], row["reason"])
     assert found == ("joined", 7, "data", "zone-a", 2, 100, None)
+    assert (row["process_id"], row["hands_off"]) == ("5d1f0c7a", True)
 
 
 def test_junk_among_dead_letters_is_kept_as_such(spark: SparkSession, world: PipelineWorld) -> None:

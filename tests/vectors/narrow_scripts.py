@@ -216,5 +216,5 @@ def _tenants_namespace() -> Script:
         bundle_key(whole.bundle_id): whole,
     }
     both.commit(first_table() | namespace("n1", "n2") | rows)
-    found = {"namespace": "kv/eu", "key": HIGH_KEY, "bundle": whole.bundle_id, "owner": "n1"}
-    return both.read(WHOLE, [1], in_use=1, lookups=[finds_bundle(HIGH_KEY, HIGH, "n2"), found])
+    found = [finds_bundle(HIGH_KEY, HIGH, "n2"), finds_bundle(HIGH_KEY, whole.bundle_id, "n1")]
+    return both.read(WHOLE, [1], in_use=1, lookups=found)

@@ -142,7 +142,8 @@ class ScriptedReader:
         try:
             if "namespace" in lookup:
                 bundle = self.in_use.bundle_for(lookup["namespace"], lookup["key"])
-                return {**asked, "bundle": bundle.bundle_id, "owner": bundle.owner}
+                nodes = {"owner": bundle.owner, "serving": bundle.serving_node, "next_owner": bundle.next_owner}
+                return {**asked, "bundle": bundle.bundle_id, **nodes}
             slot = self.in_use.slot_for(lookup["key"])
         except ControlPlaneError:
             return {**asked, "unroutable": True}

@@ -71,9 +71,12 @@ def fails(key: str, **where: str) -> Mapping[str, Any]:
     return {**where, "key": key, "unroutable": True}
 
 
-def finds_bundle(key: str, bundle: str, owner: str | None) -> Mapping[str, Any]:
-    """A lookup of a key in namespace ``kv``."""
-    return {"namespace": "kv", "key": key, "bundle": bundle, "owner": owner}
+def finds_bundle(
+    key: str, bundle: str, owner: str | None, *, is_served: bool = True, next_owner: str | None = None
+) -> Mapping[str, Any]:
+    """A lookup of a key in a namespace; ``is_served`` says whether the owner may serve it."""
+    nodes = {"owner": owner, "serving": owner if is_served else None, "next_owner": next_owner}
+    return {"namespace": bundle.rpartition("/")[0], "key": key, "bundle": bundle, **nodes}
 
 
 LOW, HIGH = "kv/0x00000000_0x80000000", "kv/0x80000000_0xffffffff"

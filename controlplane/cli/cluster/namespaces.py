@@ -7,6 +7,8 @@ from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import current_table
 from controlplane.cli.common.suggestions import did_you_mean
+from controlplane.cli.intent_commands.operating import Manner, operation_options
+from controlplane.cli.intent_commands.order_watch import order_bundles, until_done_option
 from controlplane.cli.intent_commands.sending import ask, wait_option
 from controlplane.core.bundles.names import tenant_of
 from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
@@ -42,6 +44,19 @@ def create(
     """Ask the leader for a namespace and wait for its answer."""
     arguments = {"namespace": name} if bundles is None else {"namespace": name, "bundles": str(bundles)}
     return ask(invocation, IntentKind.CREATE_NAMESPACE, arguments, wait_s, output_format)
+
+
+@namespaces.command("delete")
+@click.argument("name")
+@until_done_option
+@operation_options
+@pass_invocation
+def delete(invocation: Invocation, *, name: str, until_done_s: float | None, manner: Manner) -> ExitStatus:
+    """Delete the namespace NAME: its bundles are released by their owners, and it ends with the last of them.
+
+    What services store of it is not deleted: that is the services' task, before or after.
+    """
+    return order_bundles(invocation, IntentKind.DELETE_NAMESPACE, {"namespace": name}, manner, until_done_s)
 
 
 @namespaces.command("show")

@@ -12,7 +12,8 @@ class ExitStatus(IntEnum):
     FAILED = 1
     CALLED_WRONGLY = 2
     UNREACHABLE = 3
-    """Kafka, Redis or a leader did not answer in time, a drain did not end in time, or this process lost the lead."""
+    """Kafka, Redis or a leader did not answer in time, a drain or an order of bundles did not end in time, or
+    this process lost the lead."""
     INTERRUPTED = 130
     """Ctrl-C in a command that ends by itself; the number is that of shells (128 + SIGINT)."""
 

@@ -128,7 +128,7 @@ class Play:
             report.detected_ms = admitted.append_time_ms - began_ms
             report.readable_ms = self._swapped_ms(table) - began_ms
             self._require_least_movement()
-            self._require_balance(table)
+            self._expect_balance()
             self._expect_caught_up()
             self._require_undisturbed()
 
@@ -154,7 +154,7 @@ class Play:
                 for slot in certificate.lost_slots
             ]
             self._checklist.require("no slot lost its last replica", holds=not lost, seen=counted(len(lost), "slot"))
-            self._require_balance(table)
+            self._expect_balance()
             self._expect_caught_up()
             self._require_undisturbed()
 
@@ -338,13 +338,21 @@ class Play:
             seen=f"{moved} of {least} in {counted(len(certificates), 'decision')}",
         )
 
-    def _require_balance(self, table: RoutingTable) -> None:
-        counts = evidence.replica_counts(table)
-        spread = max(counts.values()) - min(counts.values())
-        self._checklist.require(
+    def _expect_balance(self) -> None:
+        """Wait until what was planned is carried out: leaders serve on until the next ones have copied their slots."""
+
+        def probe() -> dict[NodeId, int] | None:
+            decisions, table = self.observer.decisions, self.observer.table
+            if table is None or not decisions or decisions[-1].decision.moves_left:
+                return None
+            counts = evidence.replica_counts(table)
+            return counts if max(counts.values()) - min(counts.values()) <= 1 else None
+
+        self._checklist.expect(
             "replicas are spread evenly",
-            holds=spread <= 1,
-            seen=", ".join(f"{node_id} {count}" for node_id, count in counts.items()),
+            probe,
+            30,
+            lambda counts: ", ".join(f"{node_id} {count}" for node_id, count in counts.items()),
         )
 
     def _swapped_ms(self, table: RoutingTable) -> int:

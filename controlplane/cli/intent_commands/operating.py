@@ -24,6 +24,7 @@ from controlplane.core.log.state import State
 from controlplane.core.operations.argument_checks import check_arguments
 from controlplane.errors import PrerequisiteError
 from controlplane.inspection import states
+from controlplane.inspection.answers import LoggedAnswer
 from controlplane.inspection.effects import effect_document
 from controlplane.inspection.past_states import refuse_lost_log
 
@@ -87,8 +88,14 @@ def operation_options(command: _Command) -> Callable[..., Any]:
     return wait_option(why(dry(slot_policy_files_option(format_option(with_manner)))))
 
 
-def operate(invocation: Invocation, kind: IntentKind, arguments: Mapping[str, str], manner: Manner) -> ExitStatus:
-    """Send an intent and print its answer, or only print its effect.
+def operate(
+    invocation: Invocation,
+    kind: IntentKind,
+    arguments: Mapping[str, str],
+    manner: Manner,
+    follow: Callable[[LoggedAnswer], ExitStatus] | None = None,
+) -> ExitStatus:
+    """Send an intent and print its answer, or only print its effect. ``follow`` is that of :func:`ask`.
 
     Returns:
         done; failed if it was refused or superseded; unreachable if no leader answered.
@@ -104,7 +111,7 @@ def operate(invocation: Invocation, kind: IntentKind, arguments: Mapping[str, st
     if manner.dry_run:
         intent = new_intent(kind, asked, invocation.principal)
         return show_effect(invocation, lambda _: [intent], manner.slot_policy_files, 0, manner.output_format)
-    return ask(invocation, kind, asked, manner.wait_s, manner.output_format)
+    return ask(invocation, kind, asked, manner.wait_s, manner.output_format, follow)
 
 
 def show_effect(

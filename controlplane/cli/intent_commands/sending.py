@@ -16,8 +16,8 @@ from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.operations.argument_checks import check_arguments
 from controlplane.errors import LogUnavailableError, RetryableError
-from controlplane.inspection.answers import AnswerWatch
-from controlplane.inspection.records import empty_record
+from controlplane.inspection.answers import AnswerWatch, LoggedAnswer
+from controlplane.inspection.records import Record, empty_record
 from controlplane.intents_client import submit_intent
 
 COLUMNS = ("intent_id", "kind", "outcome", "detail", "seq", "epoch")
@@ -66,17 +66,23 @@ def ask(
     arguments: Mapping[str, str],
     wait_s: float,
     output_format: OutputFormat,
+    follow: Callable[[LoggedAnswer], ExitStatus] | None = None,
 ) -> ExitStatus:
     """Send an intent and print its answer.
 
+    Args:
+        invocation: the cluster.
+        kind: the kind of the intent.
+        arguments: its arguments.
+        wait_s: how long to wait for the leader's answer; 0 sends without waiting.
+        output_format: a table or JSON.
+        follow: what to do after the answer was printed, if it is "done".
+
     Returns:
         done if it was done, or sent without waiting; failed if it was refused or superseded; unreachable if no leader
-        answered.
+        answered. After ``follow``, what that returns.
     """
     intent = new_intent(kind, arguments, invocation.principal)
-    row = empty_record(COLUMNS)
-    row |= {"intent_id": intent.intent_id, "kind": intent.kind, "outcome": "sent"}
-    status = ExitStatus.DONE
     work = "looking for the end of the log"
     with ExitStack() as opened:
         with before_sending():
@@ -94,6 +100,15 @@ def ask(
         answer = watch.wait(intent.intent_id, round(wait_s * 1_000)) if wait_s else None
         if answer is None and unacknowledged is not None:
             raise unacknowledged
+    row, status = _outcome(intent, answer, wait_s)
+    print_result(row, COLUMNS, output_format)
+    return follow(answer) if follow is not None and answer is not None and status is ExitStatus.DONE else status
+
+
+def _outcome(intent: Intent, answer: LoggedAnswer | None, wait_s: float) -> tuple[Record, ExitStatus]:
+    """The row that says what became of an intent, and the exit status."""
+    row = empty_record(COLUMNS)
+    row |= {"intent_id": intent.intent_id, "kind": intent.kind, "outcome": "sent"}
     if answer is not None:
         row |= {
             "outcome": answer.event.outcome.value,
@@ -101,15 +116,14 @@ def ask(
             "seq": answer.logged.decision.seq,
             "epoch": answer.logged.decision.epoch,
         }
-        status = ExitStatus.DONE if answer.event.outcome is IntentOutcome.DONE else ExitStatus.FAILED
-    elif wait_s:
-        row |= {
-            "outcome": "unanswered",
-            "detail": (
-                f"no leader answered within {wait_s:g} s; the intent stays in the log and counts when a leader reads "
-                f"it: 'controlplane log show' then names {intent.intent_id} among the causes"
-            ),
-        }
-        status = ExitStatus.UNREACHABLE
-    print_result(row, COLUMNS, output_format)
-    return status
+        return row, ExitStatus.DONE if answer.event.outcome is IntentOutcome.DONE else ExitStatus.FAILED
+    if not wait_s:
+        return row, ExitStatus.DONE
+    row |= {
+        "outcome": "unanswered",
+        "detail": (
+            f"no leader answered within {wait_s:g} s; the intent stays in the log and counts when a leader reads "
+            f"it: 'controlplane log show' then names {intent.intent_id} among the causes"
+        ),
+    }
+    return row, ExitStatus.UNREACHABLE

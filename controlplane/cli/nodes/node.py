@@ -17,7 +17,7 @@ from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import counted, leading_ranges
 from controlplane.errors import ConfigurationError, SupersededError
-from controlplane.node import NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
+from controlplane.node import FencingToken, NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 
 _CHECK_INTERVAL_S = 0.5
 _MOST_RANGES = 20
@@ -117,13 +117,26 @@ class _Printer(NodeCallbacks):
         """Slots that the node keeps and that have another slot leader."""
         self._say(changed[0].epoch, "keeps", changed)
 
-    def on_bundles_lost(self, lost: Sequence[Bundle]) -> None:
-        """Bundles that other nodes own now."""
-        click.echo(f"lost bundles {', '.join(bundle.bundle_id for bundle in lost)}")
+    def on_bundle_preparing(self, bundle: Bundle) -> None:
+        """A bundle that another node releases for this one."""
+        click.echo(f"prepares bundle {bundle.bundle_id}")
 
-    def on_bundles_gained(self, gained: Sequence[Bundle]) -> None:
-        """Bundles that came."""
-        click.echo(f"gained bundles {', '.join(bundle.bundle_id for bundle in gained)}")
+    def on_bundle_assigned(self, bundle: Bundle, token: FencingToken) -> None:
+        """A bundle that came; it is open at once, because there is nothing to open."""
+        click.echo(f"opens bundle {bundle.bundle_id} (term {token.term}, epoch {token.since_epoch})")
+
+    def on_bundle_releasing(self, bundle: Bundle) -> None:
+        """A bundle that the node has to release."""
+        click.echo(f"releases bundle {bundle.bundle_id}")
+
+    def on_bundle_released(self, bundle_id: str, bundle: Bundle | None) -> None:
+        """A bundle that another node owns now, or that has ended."""
+        owner = None if bundle is None else bundle.next_owner or bundle.owner
+        click.echo(f"lost bundle {bundle_id}{'' if owner is None else f' to {owner}'}")
+
+    def on_bundle_split(self, parent: Bundle, children: Sequence[Bundle]) -> None:
+        """A bundle in whose place there are others."""
+        click.echo(f"bundle {parent.bundle_id} is split into {', '.join(child.bundle_id for child in children)}")
 
     def _say(self, epoch: int, what: str, slots: Sequence[SlotLost | SlotGained | SlotChanged]) -> None:
         parts: dict[str, list[int]] = {"leads": [], "follows": []}

@@ -166,9 +166,9 @@ def route(invocation: Invocation, *, key: str, namespace: str | None, output_for
         return ExitStatus.FAILED
     try:
         if namespace is None:
-            found, served = routes.slot_route(current, key), "leader"
+            found = routes.slot_route(current, key)
         else:
-            found, served = routes.bundle_route(current, namespace, key), "owner"
+            found = routes.bundle_route(current, namespace, key)
             hint = routes.topic_hint(namespace, key)
             if hint:
                 click.echo(hint, err=True)
@@ -179,8 +179,9 @@ def route(invocation: Invocation, *, key: str, namespace: str | None, output_for
         print_json(found)
     else:
         print_rows(routes.route_rows(found), STATUS_COLUMNS)
-    if found[served] is None:
-        click.echo(f"no node serves this key in epoch {current.epoch}: wait for a later epoch", err=True)
+    problem = routes.why_unserved(current, found)
+    if problem:
+        click.echo(problem, err=True)
         return ExitStatus.FAILED
     return ExitStatus.DONE
 

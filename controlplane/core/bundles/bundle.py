@@ -1,26 +1,37 @@
 """Namespaces and bundles: ranges of a namespace's 32-bit hash space, each with one owner (Pulsar's bundles)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.ranges import LAST_HASH, HashRange, equal_boundaries
-from controlplane.core.values.canonical import union_member
-from controlplane.core.values.identifiers import NamespaceName, NodeId
+from controlplane.core.values.canonical import later, union_member
+from controlplane.core.values.identifiers import Epoch, NamespaceName, NodeId
 
 HASH_SPACE = 1 << 32
 """Number of hashes, 0 to 2^32 - 1, that the bundles of a namespace divide."""
 PULSAR_BOUNDS_LEVEL: Final = 2
 """The feature level from which a new namespace is divided at Pulsar's bounds."""
+HANDOFFS_FROM_LEVEL: Final = 3
+"""The feature level from which bundles move by handoff, and rows say in which state of it a bundle is."""
+_NO_EPOCH: Final = Epoch(0)
 
 
 @union_member
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A named hash space. ``bundle_count`` is the number of bundles at its creation."""
+    """A named hash space.
+
+    Attributes:
+        name: its name.
+        bundle_count: number of bundles at its creation.
+        is_ending: whether it is being deleted: its bundles are released, and it ends with the last of them.
+    """
 
     name: NamespaceName
     bundle_count: int
+    is_ending: bool = field(default=False, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
 
 
 @union_member
@@ -32,18 +43,55 @@ class Bundle:
         namespace: its namespace.
         lower: lower bound, inclusive.
         upper: upper bound, exclusive; 2^32 - 1 for the last bundle, which holds it. At feature level 1 it is 2^32.
-        owner: the node that serves it; None while no node can own it.
+        owner: the node that serves it or, while it is *Releasing*, has to release it; None while it is without one.
+        state: the state of its ownership; None below feature level 3, see :attr:`ownership_state`.
+        next_owner: the node that it goes to, while it is *Releasing* or *Assigning*; None for none.
+        former_owner: the node that released it, or that it was taken from; None for none (Pulsar's source).
+        owner_epoch: the epoch in which ``owner`` became its owner: the fencing token of the bundle.
+        state_epoch: the epoch in which this row was written. Ticks that name it date the state in every partition.
+        version: number of this row, one more each time (Pulsar's versionId).
+        is_forced: whether the leader repaired the bundle, so that this row need not follow from the one before.
+        children: while it is *Splitting*, the names of the ranges that take its place; empty if its owner is asked.
+        split_algorithm: while it is *Splitting*, the algorithm by which its owner finds the bounds; empty for none.
+        parent: the name of the range that was split into this one; empty for a bundle of the namespace's creation.
     """
 
     namespace: NamespaceName
     lower: int
     upper: int
     owner: NodeId | None
+    state: OwnershipState | None = field(default=None, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    next_owner: NodeId | None = field(default=None, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    former_owner: NodeId | None = field(default=None, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    owner_epoch: Epoch = field(default=_NO_EPOCH, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    state_epoch: Epoch = field(default=_NO_EPOCH, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    version: int = field(default=0, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    is_forced: bool = field(default=False, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    children: tuple[str, ...] = field(default=(), metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    split_algorithm: str = field(default="", metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    parent: str = field(default="", metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+
+    @property
+    def ownership_state(self) -> OwnershipState:
+        """The state of its ownership. A row of an earlier feature level is *Owned* or, without an owner, *Free*."""
+        if self.state is not None:
+            return self.state
+        return OwnershipState.FREE if self.owner is None else OwnershipState.OWNED
+
+    @property
+    def serving_node(self) -> NodeId | None:
+        """The node that may serve it: its owner, unless that has to release it; None for none."""
+        return None if self.ownership_state is OwnershipState.RELEASING else self.owner
+
+    @property
+    def hash_range(self) -> HashRange:
+        """Its bounds."""
+        return HashRange(self.lower, self.upper)
 
     @property
     def bundle_id(self) -> str:
         """The id: namespace and bounds, for example ``kv/0x00000000_0x40000000``."""
-        return f"{self.namespace}/{HashRange(self.lower, self.upper).name}"
+        return f"{self.namespace}/{self.hash_range.name}"
 
     @property
     def end(self) -> int:

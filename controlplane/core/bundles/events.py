@@ -4,14 +4,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL, Bundle, Namespace
+from controlplane.core.bundles.orders import BundleOrder, EndedOrder
 from controlplane.core.bundles.tenants import Tenant
 from controlplane.core.values.events import CallsFor, event
-from controlplane.core.values.identifiers import NodeId, TenantName
+from controlplane.core.values.identifiers import NamespaceName, NodeId, TenantName
 
 
 def _owners(bundles: Iterable[Bundle]) -> Iterator[NodeId]:
-    return (bundle.owner for bundle in bundles if bundle.owner is not None)
+    named = ((bundle.owner, bundle.next_owner, bundle.former_owner) for bundle in bundles)
+    return (node_id for each in named for node_id in each if node_id is not None)
 
 
 @event(calls_for=CallsFor.OWNERS, nodes=lambda each: _owners(each.bundles))
@@ -26,7 +28,7 @@ class NamespaceCreated:
 @event(calls_for=CallsFor.NOTHING, nodes=lambda each: _owners(each.bundles))
 @dataclass(frozen=True, slots=True)
 class BundlesAssigned:
-    """Bundles change their owners. ``bundles`` holds the whole new entries."""
+    """Bundles change their owners, or the state of their ownership. ``bundles`` holds the whole new entries."""
 
     bundles: tuple[Bundle, ...]
 
@@ -47,4 +49,70 @@ class TenantDeleted:
     name: TenantName
 
 
-BundleEvent: TypeAlias = NamespaceCreated | BundlesAssigned | TenantSet | TenantDeleted
+@event(calls_for=CallsFor.NOTHING, nodes=lambda each: _owners(each.children), since_level=HANDOFFS_FROM_LEVEL)
+@dataclass(frozen=True, slots=True)
+class BundleSplit:
+    """A bundle ends, and others take its place.
+
+    Attributes:
+        bundle_id: the bundle that ends.
+        children: the bundles that divide its range, ascending, as whole entries.
+    """
+
+    bundle_id: str
+    children: tuple[Bundle, ...]
+
+
+@event(
+    calls_for=CallsFor.NOTHING,
+    nodes=lambda each: (order.destination for order in each.orders if order.destination),
+    since_level=HANDOFFS_FROM_LEVEL,
+)
+@dataclass(frozen=True, slots=True)
+class BundleOrdersGiven:
+    """Bundles are ordered to move, to be split or to end; each order stands until it has ended."""
+
+    orders: tuple[BundleOrder, ...]
+
+
+@event(calls_for=CallsFor.NOTHING, since_level=HANDOFFS_FROM_LEVEL)
+@dataclass(frozen=True, slots=True)
+class BundleOrdersEnded:
+    """Orders of bundles end; each says what came of it."""
+
+    ended: tuple[EndedOrder, ...]
+
+
+@event(calls_for=CallsFor.NOTHING, since_level=HANDOFFS_FROM_LEVEL)
+@dataclass(frozen=True, slots=True)
+class NamespaceEnding:
+    """A namespace is being deleted: no bundle of it gets an owner any more."""
+
+    name: NamespaceName
+
+
+@event(calls_for=CallsFor.NOTHING, since_level=HANDOFFS_FROM_LEVEL)
+@dataclass(frozen=True, slots=True)
+class NamespaceDeleted:
+    """A namespace and all its bundles end. None of them has an owner.
+
+    Attributes:
+        name: the namespace.
+        bundle_ids: all its bundles.
+    """
+
+    name: NamespaceName
+    bundle_ids: tuple[str, ...]
+
+
+BundleEvent: TypeAlias = (
+    NamespaceCreated
+    | BundlesAssigned
+    | TenantSet
+    | TenantDeleted
+    | BundleSplit
+    | BundleOrdersGiven
+    | BundleOrdersEnded
+    | NamespaceEnding
+    | NamespaceDeleted
+)

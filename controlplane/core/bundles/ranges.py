@@ -163,22 +163,43 @@ class Boundaries:
         Raises:
             ConfigurationError: the range is too narrow, a position is not inside of it, or a child would be empty.
         """
-        if not target.can_split:
-            message = f"range {target.name} cannot be split: its bounds are neighbours"
-            raise ConfigurationError(message)
-        inner = tuple(sorted(positions))
-        if inner and not target.lower < inner[0] <= inner[-1] < target.upper:
-            message = f"range {target.name} can be split at positions between its bounds only, not at {inner}"
-            raise ConfigurationError(message)
+        inner = _checked_positions(target, positions)
         if not self.has(target):
             return None
         inner = inner or _equal_steps(target, parts)
-        children = tuple(HashRange(*each) for each in pairwise((target.lower, *inner, target.upper)))
-        if any(each.lower >= each.upper for each in children):
-            message = f"range {target.name} cannot be split at {inner}: a part would be empty"
-            raise ConfigurationError(message)
+        children = _parts(target, inner)
         index = bisect_right(self.bounds, target.lower)
         return RangeSplit(Boundaries((*self.bounds[:index], *inner, *self.bounds[index:])), children)
+
+
+def inner_bounds(target: HashRange, parts: int, positions: Sequence[int] = ()) -> tuple[int, ...]:
+    """The inner bounds at which a range is split, ascending; arguments and errors are those of ``Boundaries.split``.
+
+    Raises:
+        ConfigurationError: the range is too narrow, a position is not inside of it, or a child would be empty.
+    """
+    inner = _checked_positions(target, positions) or _equal_steps(target, parts)
+    _parts(target, inner)
+    return inner
+
+
+def _checked_positions(target: HashRange, positions: Sequence[int]) -> tuple[int, ...]:
+    if not target.can_split:
+        message = f"range {target.name} cannot be split: its bounds are neighbours"
+        raise ConfigurationError(message)
+    inner = tuple(sorted(positions))
+    if inner and not target.lower < inner[0] <= inner[-1] < target.upper:
+        message = f"range {target.name} can be split at positions between its bounds only, not at {inner}"
+        raise ConfigurationError(message)
+    return inner
+
+
+def _parts(target: HashRange, inner: tuple[int, ...]) -> tuple[HashRange, ...]:
+    children = tuple(HashRange(*each) for each in pairwise((target.lower, *inner, target.upper)))
+    if any(each.lower >= each.upper for each in children):
+        message = f"range {target.name} cannot be split at {inner}: a part would be empty"
+        raise ConfigurationError(message)
+    return children
 
 
 def equal_boundaries(count: int) -> Boundaries:

@@ -1,6 +1,7 @@
 """Reports of nodes: the status of bundles in heartbeats, and load reports."""
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from controlplane.core.slots.reports import SlotLoad
@@ -14,6 +15,33 @@ class BundleStatus(NamedTuple):
 
     bundle_id: str
     status: ReplicaStatus
+
+
+class BundleStep(Enum):
+    """What a node has done in a handoff of a bundle."""
+
+    RELEASED = "released"
+    """It accepts nothing for the bundle any more, and what it had accepted has ended or was voided."""
+    OPENED = "opened"
+    """It can serve the bundle, as soon as it is the owner."""
+    DIVIDED = "divided"
+    """It is ready for the split. If it was asked for the bounds, it reports them."""
+
+
+class BundleStepReport(NamedTuple):
+    """What a node reports, in a heartbeat, that it has done for a bundle in flight.
+
+    Attributes:
+        bundle_id: the bundle.
+        version: the version of the row that it has followed; a report for another version counts for nothing.
+        step: what it has done.
+        bounds: after a split by topics, the inner bounds of the parts, ascending; empty if there are none.
+    """
+
+    bundle_id: str
+    version: int
+    step: BundleStep
+    bounds: tuple[int, ...] = ()
 
 
 class ResourceUsage(NamedTuple):

@@ -6,8 +6,19 @@ Tenants have no rows: clients and nodes do not use them.
 from collections.abc import Iterable
 from typing import Final, assert_never, get_args
 
-from controlplane.core.bundles.bundle import Bundle, Namespace
-from controlplane.core.bundles.events import BundleEvent, BundlesAssigned, NamespaceCreated, TenantDeleted, TenantSet
+from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL, Bundle, Namespace
+from controlplane.core.bundles.events import (
+    BundleEvent,
+    BundleOrdersEnded,
+    BundleOrdersGiven,
+    BundlesAssigned,
+    BundleSplit,
+    NamespaceCreated,
+    NamespaceDeleted,
+    NamespaceEnding,
+    TenantDeleted,
+    TenantSet,
+)
 from controlplane.core.bundles.image import BundlesImage
 from controlplane.core.values.identifiers import NamespaceName
 from controlplane.core.values.row_kind import RowKind
@@ -18,7 +29,16 @@ def touched_namespaces(event: BundleEvent) -> Iterable[NamespaceName]:
     match event:
         case NamespaceCreated(namespace=namespace):
             return [namespace.name]
-        case BundlesAssigned() | TenantSet() | TenantDeleted():
+        case NamespaceEnding(name=name) | NamespaceDeleted(name=name):
+            return [name]
+        case (
+            BundlesAssigned()
+            | BundleSplit()
+            | BundleOrdersGiven()
+            | BundleOrdersEnded()
+            | TenantSet()
+            | TenantDeleted()
+        ):
             return []
         case _:
             assert_never(event)
@@ -29,7 +49,11 @@ def touched_bundles(event: BundleEvent) -> Iterable[str]:
     match event:
         case NamespaceCreated(bundles=bundles) | BundlesAssigned(bundles=bundles):
             return [bundle.bundle_id for bundle in bundles]
-        case TenantSet() | TenantDeleted():
+        case BundleSplit(bundle_id=bundle_id, children=children):
+            return [bundle_id, *(child.bundle_id for child in children)]
+        case NamespaceDeleted(bundle_ids=bundle_ids):
+            return bundle_ids
+        case NamespaceEnding() | BundleOrdersGiven() | BundleOrdersEnded() | TenantSet() | TenantDeleted():
             return []
         case _:
             assert_never(event)
@@ -38,6 +62,7 @@ def touched_bundles(event: BundleEvent) -> Iterable[str]:
 NAMESPACE_ROWS: Final = RowKind(
     name="namespace",
     record=Namespace,
+    levels=(1, HANDOFFS_FROM_LEVEL),
     image=BundlesImage,
     ids=lambda image: image.namespaces,
     row=lambda image, name: image.namespaces.get(name),
@@ -51,6 +76,7 @@ NAMESPACE_ROWS: Final = RowKind(
 BUNDLE_ROWS: Final = RowKind(
     name="bundle",
     record=Bundle,
+    levels=(1, HANDOFFS_FROM_LEVEL),
     image=BundlesImage,
     ids=lambda image: image.by_id,
     row=lambda image, bundle_id: image.by_id.get(bundle_id),

@@ -33,7 +33,8 @@ level  what it adds
 3      decisions that hold with several brokers: at most a part of the nodes is fenced for silence within a window;
        ticks name what their senders have read, and no append times of two partitions are compared; heartbeats with
        groups of slots of equal status; nodes name their process; the table says the level; a shortened silence limit
-       holds as soon as every member knows it; nodes that are gone for long are forgotten
+       holds as soon as every member knows it; nodes that are gone for long are forgotten; bundles move by handoff, are
+       split and end by orders, and nodes say what they have released and opened
 =====  ===========================================================================================================
 
 A new log begins at the newest level that its first leader supports. From then on only an operator raises it.
@@ -107,6 +108,12 @@ class ClusterPolicy:
             no slot, bundle or order names it. From feature level 3 on.
         intent_rights: see :mod:`~controlplane.core.intents.rights`; empty means that every principal may ask for every
             intent.
+        bundle_moves_in_flight: greatest number of bundles that are released, assigned or split at the same time because
+            of an order, a drain or an exclusion. 0 means no limit. From feature level 3 on.
+        handoff_limit_ms: log time within which a node has to open a bundle that it is assigned, or to divide one that
+            it has to split. After it another node is chosen, or the split is given up. From feature level 3 on.
+        copy_limit_ms: log time within which the next leader of a slot has to copy its data. After it the slot moves
+            without the data. From feature level 3 on.
     """
 
     slot_count: int = 256
@@ -128,6 +135,9 @@ class ClusterPolicy:
     return_window_ms: int = 60_000
     intent_rights: Mapping[str, str] = field(default_factory=dict, metadata=later(since_level=2))
     forget_nodes_after_ms: int = field(default=86_400_000, metadata=later(since_level=3))
+    bundle_moves_in_flight: int = field(default=100, metadata=later(since_level=3))
+    handoff_limit_ms: int = field(default=10_000, metadata=later(since_level=3))
+    copy_limit_ms: int = field(default=600_000, metadata=later(since_level=3))
 
     def __post_init__(self) -> None:
         """Refuse invalid values.
@@ -135,7 +145,7 @@ class ClusterPolicy:
         Raises:
             ConfigurationError: a value is out of range; the message names each of them.
         """
-        broken = [sentence for holds, sentence in self._rules() if not holds]
+        broken = [sentence for holds, sentence in (*self._rules(), *self._handoff_rules()) if not holds]
         if broken:
             message = "policy: " + "; ".join(broken)
             raise ConfigurationError(message)
@@ -195,6 +205,22 @@ class ClusterPolicy:
             (
                 30_000 <= self.forget_nodes_after_ms <= _GREATEST,  # noqa: PLR2004 - heartbeats are kept for 25 s
                 f"forget_nodes_after_ms is {self.forget_nodes_after_ms}, expected 30,000 to {_GREATEST:,}",
+            ),
+        ]
+
+    def _handoff_rules(self) -> list[tuple[bool, str]]:
+        return [
+            (
+                0 <= self.bundle_moves_in_flight <= _GREATEST,
+                f"bundle_moves_in_flight is {self.bundle_moves_in_flight}, expected 0 to {_GREATEST:,}",
+            ),
+            (
+                1_000 <= self.handoff_limit_ms <= 25_000,  # noqa: PLR2004 - ticks are remembered for longer than this
+                f"handoff_limit_ms is {self.handoff_limit_ms}, expected 1,000 to 25,000",
+            ),
+            (
+                1_000 <= self.copy_limit_ms <= _GREATEST,  # noqa: PLR2004
+                f"copy_limit_ms is {self.copy_limit_ms}, expected 1,000 to {_GREATEST:,}",
             ),
         ]
 

@@ -7,7 +7,14 @@ from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
-from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, Node, NodeStatus, are_two_processes
+from controlplane.core.membership.node import (
+    HANDOFFS_FROM_LEVEL,
+    PROCESSES_FROM_LEVEL,
+    Node,
+    NodeStatus,
+    are_two_processes,
+)
+from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.inputs import InputRecord, Refusal
 
 ANOTHER_PROCESS: Final = "another_process"
@@ -57,6 +64,7 @@ def _join(
         )
         return "forgotten_incarnation", detail
     draft.because(CauseKind.NODE_JOINED, joined.node_id, str(record.coordinates))
+    hands_off = joined.hands_off and draft.state.cluster.feature_level >= HANDOFFS_FROM_LEVEL
     if known is not None and known.lives:
         draft.add(NodeFenced(known.node_id, known.incarnation, FencingCause.SUPERSEDED, 0, now_ms))
     node = Node(
@@ -72,9 +80,19 @@ def _join(
         admitted_at_offset=observations.dating_offset,
         changed_at_ms=now_ms,
         process_id=joined.process_id if draft.state.cluster.feature_level >= PROCESSES_FROM_LEVEL else "",
+        hands_off=hands_off,
+        replaced_epoch=_replaced_epoch(draft, known) if hands_off else Epoch(0),
     )
     draft.add(NodeAdmitted(node))
     return None
+
+
+def _replaced_epoch(draft: Draft, known: Node | None) -> Epoch:
+    """The epoch in which the latest process of a node that was taken for alive was replaced; 0 for none."""
+    if known is None:
+        return Epoch(0)
+    # Of a node that was fenced or left, nothing runs that has not stopped; but one before it may.
+    return draft.epoch if draft.before.membership.nodes[known.node_id].lives else known.replaced_epoch
 
 
 def _go(draft: Draft, record: InputRecord, going: NodeLeaving | NodeLeft, now_ms: int) -> tuple[str, str] | None:

@@ -59,7 +59,8 @@ def _named_by_slots_and_bundles(state: State) -> Iterator[NodeId]:
             yield from slot.replicas
     for named in (state.slots.pins, state.slots.exclusions):
         yield from (each.node_id for each in named)
-    yield from (bundle.owner for bundle in state.bundles.by_id.values() if bundle.owner is not None)
+    for bundle in state.bundles.by_id.values():
+        yield from (name for name in (bundle.owner, bundle.next_owner) if name is not None)
 
 
 def _forget(draft: Draft, nodes: Iterable[Node]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from controlplane.config import HEARTBEATS
+from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.log_time import (
     FRESH_PARTITION_MS,
     NOTHING_READ,
@@ -278,6 +279,11 @@ class Observations:
                     statuses = tuple(sorted((*statuses, *in_groups)))
                 reports[node_id] = SlotReport(statuses, beat.table_epoch, beat.sent_at_ms, age_ms)
         return reports
+
+    def latest_heartbeat(self, node_id: NodeId, incarnation: Incarnation) -> Heartbeat | None:
+        """An incarnation's latest heartbeat, by what ticks name; None if it was not heard within the memory."""
+        heard = self._latest_heard(node_id, incarnation, by_ticks=True)
+        return None if heard is None else heard[1].heartbeat
 
     def _latest_heard(
         self, node_id: NodeId, incarnation: Incarnation, *, by_ticks: bool

@@ -3,9 +3,11 @@
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from controlplane.core.bundles.bundle import assign_orphans
+from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL, assign_orphans
 from controlplane.core.bundles.events import BundlesAssigned
+from controlplane.core.deciding.bundles.hand_off import hand_off_bundles, repair_bundles
 from controlplane.core.deciding.observations import Observations
+from controlplane.core.deciding.slot_witness import witness_of
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State
@@ -20,8 +22,9 @@ from controlplane.core.slots.events import (
     PolicyRemembered,
     SlotsAssigned,
 )
+from controlplane.core.slots.handoffs import NO_WITNESS, Witness
 from controlplane.core.slots.minimal.contract import PlacementNode
-from controlplane.core.slots.pacing import Holdings, carry_out, go_on
+from controlplane.core.slots.pacing import Carried, Holdings, carry_out, go_on
 from controlplane.core.slots.policies import slot_policy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicies, SlotPolicy, SlotRequest
 from controlplane.core.slots.survivors import rows_of_survivors
@@ -33,9 +36,12 @@ from controlplane.core.values.identifiers import NodeId, Seq
 def plan_what_is_due(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> Answered | None:
     """Plan if the draft's events require it, ask the slot policy if its interval has passed, or continue a plan.
 
+    Bundles are handed off besides.
+
     Returns:
         The slot policy's answer if its interval had passed; otherwise None.
     """
+    answered = None
     if _is_called_for(draft):
         plan_ownership(draft, observations, policies, now_ms)
     elif (
@@ -43,16 +49,20 @@ def plan_what_is_due(draft: Draft, observations: Observations, policies: SlotPol
         and draft.state.slots.plan is None
         and _is_time_to_ask(draft, observations, policies, now_ms)
     ):
-        return _plan_slots(draft, observations, policies, now_ms)
+        answered = _plan_slots(draft, observations, policies, now_ms)
     else:
         _continue_plan(draft, observations, now_ms)
-    return None
+    hand_off_bundles(draft, observations)
+    return answered
 
 
 def plan_ownership(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> None:
     """Add the least change that gives every slot its replicas and every bundle an owner among the owner nodes."""
     _plan_slots(draft, observations, policies, now_ms)
     state = draft.state
+    if state.cluster.feature_level >= HANDOFFS_FROM_LEVEL:
+        repair_bundles(draft, observations, renewed_by(draft.events))
+        return
     changed = assign_orphans(tuple(state.bundles.by_id.values()), tuple(sorted(state.membership.owner_ids)))
     if changed:
         draft.add(BundlesAssigned(changed))
@@ -77,7 +87,7 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
     if paused and changed:
         draft.add(SlotsAssigned(changed))
     elif not paused:
-        _carry_out(draft, request, policy, Answered(answer, refusal), changed)
+        _carry_out(draft, observations, request, policy, Answered(answer, refusal), changed)
     remembered = {**memory.changes, **answer.remembered}
     if remembered:
         draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(remembered.items()))))
@@ -92,7 +102,12 @@ def _answer_in_pause(policy: SlotPolicy, request: SlotRequest) -> SlotAnswer:
 
 
 def _carry_out(
-    draft: Draft, request: SlotRequest, policy: SlotPolicy, answered: Answered, changed: tuple[Slot, ...]
+    draft: Draft,
+    observations: Observations,
+    request: SlotRequest,
+    policy: SlotPolicy,
+    answered: Answered,
+    changed: tuple[Slot, ...],
 ) -> None:
     """Add the certificate, the cause and the events of an answer that changes these rows."""
     answer, refusal = answered
@@ -103,8 +118,8 @@ def _carry_out(
         elif answer.evidence or not draft.causes:
             evidence = answer.evidence or f"{len(changed)} {'slot changes' if len(changed) == 1 else 'slots change'}"
             draft.because(CauseKind.SLOTS_ARRANGED, policy.name, evidence)
-    for event in carry_out(holdings_of(draft.state), request, changed, policy, Seq(draft.before.seq + 1)):
-        draft.add(event)
+    holdings = holdings_of(draft.state, witness_of(draft.state, observations, request))
+    _add(draft, policy.name, carry_out(holdings, request, changed, policy, Seq(draft.before.seq + 1)))
 
 
 def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> None:
@@ -112,18 +127,28 @@ def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> Non
     plan = draft.state.slots.plan
     if plan is None or draft.state.slots.paused:  # the usual case; building a request is expensive
         return
-    step, events = go_on(holdings_of(draft.state), slot_request(draft, observations, now_ms), plan)
-    if step.rows:
-        done = f"{len(step.rows)} slots of the plan of decision {plan.plan_id}, {len(step.waiting)} left"
+    request = slot_request(draft, observations, now_ms)
+    holdings = holdings_of(draft.state, witness_of(draft.state, observations, request))
+    carried = go_on(holdings, request, plan)
+    if carried.rows:
+        done = f"{carried.rows} slots of the plan of decision {plan.plan_id}, {carried.left} left"
         draft.because(CauseKind.PLAN_CONTINUED, str(plan.plan_id), done)
-    for event in events:
+    _add(draft, str(plan.plan_id), carried)
+
+
+def _add(draft: Draft, subject: str, carried: Carried) -> None:
+    """Add what is carried out of a plan, with the cause of its handoffs."""
+    steps = [f"{carried.handoffs} handoffs of slots go on"] if carried.handoffs else []
+    if steps or carried.taken:
+        draft.because(CauseKind.SLOTS_HANDED_OFF, subject, "; ".join([*steps, *carried.taken]))
+    for event in carried.events:
         draft.add(event)
 
 
-def holdings_of(state: State) -> Holdings:
-    """The part of a state that pacing needs."""
+def holdings_of(state: State, witness: Witness = NO_WITNESS) -> Holdings:
+    """The part of a state that pacing needs, with what is known of the nodes that hand slots off."""
     incarnations = {node_id: node.incarnation for node_id, node in state.membership.nodes.items()}
-    return Holdings(state.slots, state.epoch, incarnations)
+    return Holdings(state.slots, state.epoch, incarnations, witness)
 
 
 def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotRequest:

@@ -23,6 +23,10 @@ class IntentKind(Enum):
     """
 
     CREATE_NAMESPACE = "create_namespace"
+    DELETE_NAMESPACE = "delete_namespace"
+    TRANSFER_BUNDLES = "transfer_bundles"
+    UNLOAD_BUNDLES = "unload_bundles"
+    SPLIT_BUNDLES = "split_bundles"
     SET_TENANT = "set_tenant"
     DELETE_TENANT = "delete_tenant"
     OVERRIDE_SELF_PRESERVATION = "override_self_preservation"

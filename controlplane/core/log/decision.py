@@ -28,6 +28,8 @@ class CauseKind(Enum):
     PLAN_CONTINUED = "plan_continued"
     FORMER_SILENCE_LIMIT_ENDED = "former_silence_limit_ended"
     NODES_FORGOTTEN = "nodes_forgotten"
+    BUNDLES_HANDED_OFF = "bundles_handed_off"
+    SLOTS_HANDED_OFF = "slots_handed_off"
 
 
 @dataclass(frozen=True, slots=True)

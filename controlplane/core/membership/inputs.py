@@ -9,9 +9,9 @@ Heartbeats and ticks are named tuples because tens of thousands of them are buil
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from controlplane.core.bundles.reports import BundleStatus
-from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, NodeRole
-from controlplane.core.slots.reports import SlotGroup, SlotSettings, SlotStatus
+from controlplane.core.bundles.reports import BundleStatus, BundleStepReport
+from controlplane.core.membership.node import HANDOFFS_FROM_LEVEL, PROCESSES_FROM_LEVEL, NodeRole
+from controlplane.core.slots.reports import ReleasedSlots, SlotGroup, SlotSettings, SlotStatus
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.canonical import later
 from controlplane.core.values.identifiers import ControllerId, Epoch, Incarnation, NodeId, ProcessId, Seq
@@ -31,6 +31,8 @@ class Heartbeat(NamedTuple):
         bundle_statuses: one per bundle that it owns.
         slot_groups: every slot that it holds, each in one group, from feature level 3 on.
         process_id: the process, likewise; tells processes apart that have the same incarnation.
+        bundle_steps: what it has done for bundles in flight, one for each, likewise.
+        released_slots: the slots that it has released, until their rows change, likewise.
     """
 
     node_id: NodeId
@@ -43,6 +45,8 @@ class Heartbeat(NamedTuple):
     bundle_statuses: tuple[BundleStatus, ...] = ()
     slot_groups: tuple[SlotGroup, ...] = ()
     process_id: ProcessId = ""
+    bundle_steps: tuple[BundleStepReport, ...] = ()
+    released_slots: tuple[ReleasedSlots, ...] = ()
 
 
 class Tick(NamedTuple):
@@ -74,6 +78,8 @@ class NodeJoined:
         version: version of the node's software, for display.
         started_at_ms: the node's wall clock at process start.
         process_id: as in a heartbeat.
+        hands_off: whether it takes part in handoffs: it releases what it is told to, and says so. Otherwise what it
+            owns is moved by a single decision.
     """
 
     node_id: NodeId
@@ -86,6 +92,7 @@ class NodeJoined:
     version: str
     started_at_ms: int
     process_id: ProcessId = field(default="", metadata=later(since_level=PROCESSES_FROM_LEVEL))
+    hands_off: bool = field(default=False, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
 
 
 @dataclass(frozen=True, slots=True)

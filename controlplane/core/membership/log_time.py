@@ -20,10 +20,11 @@ from controlplane.core.values.inputs import InputRecord
 
 SILENCE_MEMORY_MS: Final = 25_000
 """Log time after which a heartbeat is dropped, and upper bound of silence. It is longer than any silence limit."""
-WINDOW_MS: Final = 26_000
+WINDOW_MS: Final = 31_000
 """Log time after which a reader's observations no longer depend on where it began.
 
-More than :data:`SILENCE_MEMORY_MS`.
+More than :data:`SILENCE_MEMORY_MS`, and than the time for which a release may have to be waited for
+(:func:`controlplane.core.deciding.consent.release_bound_ms`).
 """
 TICK_VALIDITY_MS: Final = 5_000
 """Log time without a tick of a controller after which it no longer counts as ticking."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.canonical import later
-from controlplane.core.values.identifiers import Incarnation, NodeId, ProcessId
+from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, ProcessId
 from controlplane.errors import InvariantViolationError
 
 
@@ -58,6 +58,8 @@ TRANSITIONS: dict[tuple[NodeStatus | None, str], NodeStatus] = {
 
 PROCESSES_FROM_LEVEL: Final = 3
 """The feature level from which records of a node name its process beside the incarnation."""
+HANDOFFS_FROM_LEVEL: Final = 3
+"""The feature level from which a node's join says whether it takes part in handoffs."""
 
 
 def are_two_processes(one: ProcessId, other: ProcessId) -> bool:
@@ -85,6 +87,9 @@ class Node:
         changed_at_ms: log time of the last change of its status.
         leaving: whether the node itself asked for its drain. Only a drain that an operator asked for can be undone.
         process_id: the process that was admitted; empty below :data:`PROCESSES_FROM_LEVEL`.
+        hands_off: whether it takes part in handoffs, as its join said.
+        replaced_epoch: the epoch in which this process took the place of another one of the node, which was taken for
+            alive; 0 if it did not. Until that one has certainly read this, it may serve what this one says it releases.
     """
 
     node_id: NodeId
@@ -100,6 +105,8 @@ class Node:
     changed_at_ms: int
     leaving: bool = False
     process_id: ProcessId = field(default="", metadata=later(since_level=PROCESSES_FROM_LEVEL))
+    hands_off: bool = field(default=False, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    replaced_epoch: Epoch = field(default=Epoch(0), metadata=later(since_level=HANDOFFS_FROM_LEVEL))
 
     @property
     def lives(self) -> bool:

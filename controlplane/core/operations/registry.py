@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controlplane.core.intents.intent import IntentKind
+from controlplane.core.operations.bundle_operations import BUNDLE_OPERATIONS
 from controlplane.core.operations.leader_operations import LEADER_OPERATIONS
 from controlplane.core.operations.level_operations import LEVEL_OPERATIONS
 from controlplane.core.operations.namespace_operations import NAMESPACE_OPERATIONS
@@ -17,6 +18,7 @@ OPERATIONS: Final[Mapping[IntentKind, Operation]] = {
     operation.kind: operation
     for operation in (
         *NAMESPACE_OPERATIONS,
+        *BUNDLE_OPERATIONS,
         *TENANT_OPERATIONS,
         *NODE_OPERATIONS,
         *TABLE_OPERATIONS,

@@ -25,6 +25,7 @@ from controlplane.core.slots.events import (
     PlanDropped,
     ReconciliationPaused,
     ReconciliationResumed,
+    SlotHandoffsEnded,
     SlotsExcluded,
     SlotsIncluded,
     SlotsPinned,
@@ -120,6 +121,8 @@ def pause_reconciliation(draft: Draft, arguments: Arguments, _: OperationContext
     if draft.state.slots.paused:
         return done("reconciliation is paused already")
     draft.add(ReconciliationPaused(arguments.get(REASON, "")))
+    if draft.state.slots.handoffs:
+        draft.add(SlotHandoffsEnded(tuple(draft.state.slots.handoffs)))
     if draft.state.slots.plan is not None:
         draft.add(PlanDropped(draft.state.slots.plan.plan_id, "reconciliation is paused"))
     return done("reconciliation is paused: no slot moves; the dead are taken out of the table all the same")

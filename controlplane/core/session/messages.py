@@ -52,6 +52,11 @@ class HeartbeatAcknowledged:
 
 
 @dataclass(frozen=True, slots=True)
+class StepDone:
+    """The node has done a step of a handoff, which the leader waits for: its heartbeats say so."""
+
+
+@dataclass(frozen=True, slots=True)
 class DrainAsked:
     """The node asks to be drained before it leaves."""
 
@@ -66,7 +71,7 @@ class LeaveAsked:
 
 
 SessionEvent: TypeAlias = (
-    Woke | TableRead | TableChanged | TableConfirmed | HeartbeatAcknowledged | DrainAsked | LeaveAsked
+    Woke | TableRead | TableChanged | TableConfirmed | HeartbeatAcknowledged | StepDone | DrainAsked | LeaveAsked
 )
 
 

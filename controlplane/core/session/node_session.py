@@ -43,6 +43,7 @@ from controlplane.core.session.messages import (
     SessionAction,
     SessionEvent,
     SessionOutput,
+    StepDone,
     TableChanged,
     TableConfirmed,
     TableRead,
@@ -58,6 +59,8 @@ TABLE_GOOD_FOR_AT_LEAST_MS: Final = 1_500
 """Least time for which a reading of the table is valid: finding the end takes some tenths of a second."""
 _AGAIN_DIVISOR: Final = 4
 """A heartbeat is sent again after this part of the time for which an acknowledgement is valid."""
+STEPS_TOGETHER_MS: Final = 50
+"""Least time between a heartbeat and one that only reports steps: those done meanwhile are reported together."""
 
 
 class OnLogLoss(Enum):
@@ -251,6 +254,8 @@ class NodeSession:
                 actions += self._acknowledged(now_ms, sent_at_ms)
             case TableConfirmed(asked_at_ms=asked_at_ms):
                 self._confirmed(now_ms, asked_at_ms)
+            case StepDone():
+                self._report_soon(now_ms)
             case DrainAsked(reason=reason):
                 self._drain_reason = reason
                 self._ask_at_ms = now_ms
@@ -286,6 +291,15 @@ class NodeSession:
         self._good_for_ms = valid_for_ms(silence_limit_ms, self._settings.self_fencing_margin_ms)
         self._heartbeat_interval_ms = min(self._settings.heartbeat_interval_ms, self._good_for_ms // 2)
         self._heartbeat_at_ms = min(self._heartbeat_at_ms, now_ms + self._heartbeat_interval_ms)
+
+    def _report_soon(self, now_ms: int) -> None:
+        """Send the next heartbeat at once, or soon after the last one.
+
+        Not while the log is lost: heartbeats are frequent enough then, and each of them reports every step.
+        """
+        if self.state in HEARD_STATES:
+            soon_ms = max(now_ms, self._sent_at_ms + STEPS_TOGETHER_MS)
+            self._heartbeat_at_ms = min(self._heartbeat_at_ms, soon_ms)
 
     def _acknowledged(self, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
         if self.state not in _MEMBER_STATES or sent_at_ms < self._member_since_ms:

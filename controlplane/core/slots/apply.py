@@ -15,6 +15,8 @@ from controlplane.core.slots.events import (
     ReconciliationResumed,
     ReplicasLeft,
     SlotEvent,
+    SlotHandoffsChanged,
+    SlotHandoffsEnded,
     SlotsAssigned,
     SlotsExcluded,
     SlotsIncluded,
@@ -72,6 +74,10 @@ def apply_slot_event(  # noqa: C901, PLR0911, PLR0912 - one line for each kind o
             return _without_planned(slots, slots.planned.keys())
         case ReplicasLeft():
             return _note_departures(slots, event, policy.return_window_ms)
+        case SlotHandoffsChanged(handoffs=handoffs):
+            return replace(slots, handoffs=slots.handoffs.put((each.slot_id, each) for each in handoffs))
+        case SlotHandoffsEnded(slot_ids=slot_ids):
+            return _without_handoffs(slots, slot_ids)
         case PolicyRemembered(entries=entries):
             return remember(slots, entries)
         case _:
@@ -92,6 +98,9 @@ def _assign(slots: SlotsImage, rows: tuple[Slot, ...]) -> SlotsImage:
             message = f"slot {slot.slot_id} is not between 0 and {len(slots.rows) - 1}"
             raise InvariantViolationError(message)
     assigned = slots.with_rows(rows)
+    if slots.handoffs:
+        handed_off = [slot.slot_id for slot in rows if slot.slot_id in slots.handoffs]
+        assigned = replace(assigned, handoffs=slots.handoffs.drop(handed_off))
     return _without_planned(assigned, {slot.slot_id for slot in rows}) if slots.planned else assigned
 
 
@@ -101,6 +110,13 @@ def _split(slots: SlotsImage, parts: tuple[Slot, ...]) -> SlotsImage:
         message = f"the parts of split slots do not have the next slot ids, from {first} on"
         raise InvariantViolationError(message)
     return slots.with_rows(parts)
+
+
+def _without_handoffs(slots: SlotsImage, slot_ids: Iterable[SlotId]) -> SlotsImage:
+    for slot_id in slot_ids:
+        if slot_id not in slots.handoffs:
+            raise InvariantViolationError(f"slot {slot_id} is not being handed off")
+    return replace(slots, handoffs=slots.handoffs.drop(slot_ids))
 
 
 def _without_planned(slots: SlotsImage, done: AbstractSet[SlotId]) -> SlotsImage:

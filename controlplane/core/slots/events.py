@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from controlplane.core.slots.handoffs import SlotHandoff
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.plans import Departure
-from controlplane.core.slots.table import Slot
+from controlplane.core.slots.table import SLOT_HANDOFFS_FROM_LEVEL, Slot
 from controlplane.core.values.events import CallsFor, event
-from controlplane.core.values.identifiers import NodeId, Seq
+from controlplane.core.values.identifiers import NodeId, Seq, SlotId
 
 
 def _holders(replicas: Iterable[Pin | Exclusion | Departure]) -> Iterator[NodeId]:
@@ -131,6 +132,29 @@ class ReplicasLeft:
     departures: tuple[Departure, ...]
 
 
+@event(
+    calls_for=CallsFor.NOTHING,
+    nodes=lambda each: (handoff.next_leader for handoff in each.handoffs),
+    since_level=SLOT_HANDOFFS_FROM_LEVEL,
+)
+@dataclass(frozen=True, slots=True)
+class SlotHandoffsChanged:
+    """Handoffs of slots begin, or go on to the release; ``handoffs`` are the whole entries, ascending by slot.
+
+    A handoff ends when its slot is assigned.
+    """
+
+    handoffs: tuple[SlotHandoff, ...]
+
+
+@event(calls_for=CallsFor.NOTHING, since_level=SLOT_HANDOFFS_FROM_LEVEL)
+@dataclass(frozen=True, slots=True)
+class SlotHandoffsEnded:
+    """Handoffs of slots end, and their leaders serve on, because nothing is planned for the slots any more."""
+
+    slot_ids: tuple[SlotId, ...]
+
+
 SlotEvent: TypeAlias = (
     SlotsPinned
     | SlotsUnpinned
@@ -144,4 +168,6 @@ SlotEvent: TypeAlias = (
     | PlanMade
     | PlanDropped
     | ReplicasLeft
+    | SlotHandoffsChanged
+    | SlotHandoffsEnded
 )

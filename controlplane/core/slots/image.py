@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
+from controlplane.core.slots.handoffs import SlotHandoff, shown
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.plans import Departure, PlanInFlight
-from controlplane.core.slots.table import Slot
+from controlplane.core.slots.table import SLOT_HANDOFFS_FROM_LEVEL, Slot
+from controlplane.core.values.canonical import later
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import NodeId, SlotId
 from controlplane.core.values.image import Image
@@ -26,6 +28,7 @@ class SlotsImage(Image):
         planned: the remaining rows of the plan in flight, by slot id.
         departed: recent departures, by slot and node.
         memory: what the slot policy remembers, by name. Another slot policy starts without it.
+        handoffs: the handoffs of leaderships that planned rows wait for, by slot.
         plan: the plan in flight; None if no rows are left.
         paused: whether reconciliation is paused, so that no slot is planned.
     """
@@ -36,6 +39,9 @@ class SlotsImage(Image):
     planned: Entries[SlotId, Slot] = field(default_factory=Entries)
     departed: Entries[SlotAndNode, Departure] = field(default_factory=Entries)
     memory: Entries[str, str] = field(default_factory=Entries)
+    handoffs: Entries[SlotId, SlotHandoff] = field(
+        default_factory=Entries, metadata=later(since_level=SLOT_HANDOFFS_FROM_LEVEL)
+    )
     plan: PlanInFlight | None = None
     paused: bool = False
 
@@ -43,6 +49,11 @@ class SlotsImage(Image):
     def table(self) -> tuple[Slot, ...]:
         """The slot table, index = slot id."""
         return tuple(self.rows.values())
+
+    def shown_row(self, slot_id: SlotId) -> Slot | None:
+        """The row of a slot that nodes and clients read; None if there is no such slot."""
+        slot = self.rows.get(slot_id)
+        return None if slot is None else shown(slot, self.handoffs.get(slot_id))
 
     @cached_property
     def pins(self) -> tuple[Pin, ...]:

@@ -16,11 +16,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from controlplane.core.slots.events import PlanDropped, PlanMade, ReplicasLeft, SlotEvent, SlotsAssigned
+from controlplane.core.slots.events import (
+    PlanDropped,
+    PlanMade,
+    ReplicasLeft,
+    SlotEvent,
+    SlotHandoffsChanged,
+    SlotHandoffsEnded,
+    SlotsAssigned,
+)
+from controlplane.core.slots.handoffs import NO_WITNESS, Advance, SlotHandoff, Witness, advance, kept
 from controlplane.core.slots.image import SlotsImage
 from controlplane.core.slots.plans import Departure, PlanInFlight
 from controlplane.core.slots.policy_contract import SlotPolicy, SlotRequest
-from controlplane.core.slots.table import Slot
+from controlplane.core.slots.table import Slot, without_nodes
 from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, Seq, SlotId
 from controlplane.core.values.replica_status import ReplicaStatus
 
@@ -47,17 +56,39 @@ class Holdings(NamedTuple):
         slots: the table, the plan in flight, and recent departures.
         epoch: the epoch of the table that nodes may already use.
         incarnations: the incarnation of every member, by name.
+        witness: what is known of the nodes that hand slots off.
     """
 
     slots: SlotsImage
     epoch: Epoch
     incarnations: Mapping[NodeId, Incarnation]
+    witness: Witness = NO_WITNESS
+
+
+class Carried(NamedTuple):
+    """What a decision carries out of a plan.
+
+    Attributes:
+        events: the events, in order.
+        rows: number of rows that are carried out.
+        left: number of rows that wait.
+        handoffs: number of handoffs that begin, or go on to the release.
+        taken: sentences on slots that their leaders have not said to have released, or that move without their data.
+    """
+
+    events: tuple[SlotEvent, ...]
+    rows: int
+    left: int
+    handoffs: int
+    taken: tuple[str, ...]
 
 
 def carry_out(
     holdings: Holdings, request: SlotRequest, planned: tuple[Slot, ...], policy: SlotPolicy, plan_id: Seq
-) -> tuple[SlotEvent, ...]:
-    """The events that carry out the due part of a new plan, and keep the rest for later.
+) -> Carried:
+    """Carry out the due part of a new plan, and keep the rest for later.
+
+    Handoffs that the plan has no use for end: their leaders serve on.
 
     Args:
         holdings: see :class:`Holdings`.
@@ -68,22 +99,57 @@ def carry_out(
     """
     at_once = request.refresh or policy.paces_itself
     not_before_ms = request.now_ms + request.policy.cool_down_ms
-    due = DuePlan(planned, ()) if at_once else due_plan(holdings, request, planned, not_before_ms)
+    under_way = holdings.slots.handoffs
+    going_on = {}
+    if not policy.paces_itself:
+        going_on = kept(under_way, planned, request.slots, holdings.witness)
+    due = DuePlan(planned, ()) if at_once else due_plan(holdings, request, planned, not_before_ms, going_on)
+    step = Advance(due.rows, (), {}, ()) if policy.paces_itself else _advance(holdings, request, due.rows, going_on)
     events: list[SlotEvent] = []
     if holdings.slots.plan is not None:
         events.append(PlanDropped(holdings.slots.plan.plan_id, "a new plan takes its place"))
-    events += _assigned(holdings, request, due.rows)
-    if due.waiting:
-        later = {waiting.slot_id for waiting in due.waiting}
+    assigned = {slot.slot_id for slot in step.rows}
+    ended = tuple(slot_id for slot_id in under_way if slot_id not in going_on and slot_id not in assigned)
+    if ended:
+        events.append(SlotHandoffsEnded(ended))
+    # Emergencies wait for no handoff: the dead leave a row at once, also if its leadership moves later.
+    cleaned = [slot for slot in _without_dead(request) if slot.slot_id in step.waiting]
+    again = [going_on[slot.slot_id] for slot in cleaned if slot.slot_id in going_on]
+    events += _assigned(holdings, request, sorted([*step.rows, *cleaned], key=lambda slot: slot.slot_id))
+    later = {*(waiting.slot_id for waiting in due.waiting), *step.waiting}
+    if later:
         rows = tuple(slot for slot in planned if slot.slot_id in later)
         events.append(PlanMade(plan_id, request.now_ms, not_before_ms, rows))
-    return tuple(events)
+    handoffs = {each.slot_id: each for each in (*again, *step.changed)}
+    if handoffs:
+        events.append(SlotHandoffsChanged(tuple(each for _, each in sorted(handoffs.items()))))
+    return Carried(tuple(events), len(step.rows), len(later), len(step.changed), step.taken)
 
 
-def go_on(holdings: Holdings, request: SlotRequest, plan: PlanInFlight) -> tuple[DuePlan, tuple[SlotEvent, ...]]:
-    """The due part of the plan in flight, and the events that carry it out; no events if nothing is due."""
-    due = due_plan(holdings, request, holdings.slots.planned_rows, plan.not_before_ms)
-    return due, tuple(_assigned(holdings, request, [_due(request, slot) for slot in due.rows]))
+def go_on(holdings: Holdings, request: SlotRequest, plan: PlanInFlight) -> Carried:
+    """Carry out the due part of the plan in flight; no events if nothing is due."""
+    under_way = holdings.slots.handoffs
+    due = due_plan(holdings, request, holdings.slots.planned_rows, plan.not_before_ms, under_way)
+    step = _advance(holdings, request, due.rows, under_way)
+    events = list(_assigned(holdings, request, [_due(request, slot) for slot in step.rows]))
+    if step.changed:
+        events.append(SlotHandoffsChanged(step.changed))
+    left = len(due.waiting) + len(step.waiting)
+    return Carried(tuple(events), len(step.rows), left, len(step.changed), step.taken)
+
+
+def _advance(
+    holdings: Holdings, request: SlotRequest, due: Sequence[Slot], under_way: Mapping[SlotId, SlotHandoff]
+) -> Advance:
+    return advance(
+        due,
+        slots=request.slots,
+        under_way=under_way,
+        witness=holdings.witness,
+        epoch=request.epoch,
+        now_ms=request.now_ms,
+        copy_limit_ms=request.policy.copy_limit_ms,
+    )
 
 
 def waiting_rows(holdings: Holdings, request: SlotRequest) -> tuple[Waiting, ...]:
@@ -91,21 +157,30 @@ def waiting_rows(holdings: Holdings, request: SlotRequest) -> tuple[Waiting, ...
     if holdings.slots.plan is None:
         return ()
     rows = holdings.slots.planned_rows
-    due = due_plan(holdings, request, rows, holdings.slots.plan.not_before_ms)
-    next_rows = [Waiting(slot.slot_id, "the leader's next decision") for slot in due.rows]
-    return tuple(sorted([*due.waiting, *next_rows]))
+    under_way = holdings.slots.handoffs
+    due = due_plan(holdings, request, rows, holdings.slots.plan.not_before_ms, under_way)
+    step = _advance(holdings, request, due.rows, under_way)
+    next_rows = [Waiting(slot.slot_id, "the leader's next decision") for slot in step.rows]
+    handed_off = [Waiting(*each) for each in step.waiting.items()]
+    return tuple(sorted([*due.waiting, *handed_off, *next_rows]))
 
 
-def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], not_before_ms: int) -> DuePlan:
+def due_plan(
+    holdings: Holdings,
+    request: SlotRequest,
+    planned: Sequence[Slot],
+    not_before_ms: int,
+    under_way: Mapping[SlotId, SlotHandoff],
+) -> DuePlan:
     """The planned rows that may be carried out now, and the others with the reason, by slot id.
 
-    The cool-down and the return window delay only balancing. Rows that carry out orders ignore both, and use the budget
-    of moves first.
+    A row whose handoff is ``under_way`` is due: it goes on to the next step. The cool-down and the return window delay
+    only balancing. Rows that carry out orders ignore both, and use the budget of moves first.
     """
     policy = request.policy
     living = request.survivors
     emergencies = {slot.slot_id: slot for slot in planned if _is_emergency(request.slots[slot.slot_id], slot, living)}
-    chosen = dict(emergencies)
+    chosen = {**emergencies, **{slot.slot_id: slot for slot in planned if slot.slot_id in under_way}}
     budget = policy.moves_in_flight
     ordered = _ordered_slots(request, planned)
     unready = _unready(holdings.epoch, request) if budget else {}
@@ -115,7 +190,7 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
             unready[slot.slot_id] = [name for name in unready[slot.slot_id] if name in slot.replicas]
     unready = {slot_id: names for slot_id, names in unready.items() if names}
     in_flight = sum(len(names) for names in unready.values())
-    in_flight += sum(len(_new_holders(request.slots[slot_id], slot)) for slot_id, slot in emergencies.items())
+    in_flight += sum(len(_new_holders(request.slots[slot_id], slot)) for slot_id, slot in chosen.items())
     left = {(each.slot_id, each.node_id): each for each in holdings.slots.departures}
     waiting, delayed = [], []
     for slot in sorted(planned, key=lambda slot: slot.slot_id not in ordered):
@@ -145,6 +220,20 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
         del chosen[slot.slot_id]
         waiting.append(Waiting(slot.slot_id, f"{node_id} has no room until waiting rows are carried out"))
     return DuePlan(tuple(slot for _, slot in sorted(chosen.items())), tuple(sorted(waiting)))
+
+
+def _without_dead(request: SlotRequest) -> tuple[Slot, ...]:
+    """The rows of living leaders that have dead followers, without these."""
+    return tuple(
+        new
+        for old, new in zip(request.slots, _living_rows(request), strict=True)
+        if new is not old and new.leader == old.leader is not None
+    )
+
+
+def _living_rows(request: SlotRequest) -> tuple[Slot, ...]:
+    dead = frozenset(name for slot in request.slots for name in slot.replicas) - request.survivors
+    return without_nodes(request.slots, dead)
 
 
 def _without_room(

@@ -52,9 +52,39 @@ class SlotGroup(NamedTuple):
     @property
     def slot_ids(self) -> Iterator[SlotId]:
         """The slots, ascending."""
-        ends = accumulate(self.runs)
-        for begin, end in zip(ends, ends, strict=False):
-            yield from map(SlotId, range(begin, end))
+        return slot_ids_of(self.runs)
+
+
+class ReleasedSlots(NamedTuple):
+    """Slots that a node has released: it accepts nothing for them, and what it had accepted has ended or was voided.
+
+    Attributes:
+        release_epoch: the epoch in which it was told to release them, as their rows say.
+        runs: the slots, as in :class:`SlotGroup`.
+    """
+
+    release_epoch: Epoch
+    runs: tuple[int, ...]
+
+
+def slot_ids_of(runs: Iterable[int]) -> Iterator[SlotId]:
+    """The slots of runs, ascending."""
+    ends = accumulate(runs)
+    for begin, end in zip(ends, ends, strict=False):
+        yield from map(SlotId, range(begin, end))
+
+
+def runs_of(slot_ids: Iterable[SlotId]) -> tuple[int, ...]:
+    """The runs of slots that are ascending, each once."""
+    runs: list[int] = []
+    end = 0
+    for slot_id in slot_ids:
+        if runs and end == slot_id:
+            runs[-1] += 1
+        else:
+            runs += (slot_id - end, 1)
+        end = slot_id + 1
+    return tuple(runs)
 
 
 def grouped(held: Iterable[tuple[SlotId, ReplicaStatus, int]]) -> tuple[SlotGroup, ...]:

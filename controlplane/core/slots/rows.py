@@ -12,6 +12,8 @@ from controlplane.core.slots.events import (
     ReconciliationResumed,
     ReplicasLeft,
     SlotEvent,
+    SlotHandoffsChanged,
+    SlotHandoffsEnded,
     SlotsAssigned,
     SlotsExcluded,
     SlotsIncluded,
@@ -20,7 +22,7 @@ from controlplane.core.slots.events import (
     SlotsUnpinned,
 )
 from controlplane.core.slots.image import SlotsImage
-from controlplane.core.slots.table import Slot
+from controlplane.core.slots.table import SLOT_HANDOFFS_FROM_LEVEL, Slot
 from controlplane.core.values.identifiers import SlotId
 from controlplane.core.values.row_kind import RowKind
 
@@ -35,6 +37,10 @@ def touched_slots(event: SlotEvent | ClusterCreated) -> Iterable[SlotId]:
             return range(policy.slot_count)
         case SlotsAssigned(slots=slots) | SlotsSplit(slots=slots):
             return [slot.slot_id for slot in slots]
+        case SlotHandoffsChanged(handoffs=handoffs):
+            return [handoff.slot_id for handoff in handoffs]
+        case SlotHandoffsEnded(slot_ids=slot_ids):
+            return slot_ids
         case SlotsPinned() | SlotsUnpinned() | SlotsExcluded() | SlotsIncluded():
             return []
         case ReconciliationPaused() | ReconciliationResumed() | PlanMade() | PlanDropped() | ReplicasLeft():
@@ -56,9 +62,10 @@ def slot_number(text: str) -> SlotId | None:
 SLOT_ROWS: Final = RowKind(
     name="slot",
     record=Slot,
+    levels=(1, SLOT_HANDOFFS_FROM_LEVEL),
     image=SlotsImage,
     ids=lambda image: image.rows,
-    row=lambda image, slot_id: image.rows.get(slot_id),
+    row=lambda image, slot_id: image.shown_row(slot_id),
     events=(*get_args(SlotEvent), ClusterCreated),
     touched=touched_slots,
     id_of=lambda slot: slot.slot_id,

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from controlplane.core.values.canonical import union_member
+from controlplane.core.values.canonical import later, union_member
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
+
+SLOT_HANDOFFS_FROM_LEVEL: Final = 3
+"""The feature level from which leaderships of slots move by handoff, and rows show it."""
 
 
 @union_member
@@ -19,12 +23,17 @@ class Slot:
         followers: the other replicas, sorted by name.
         leader_epoch: the epoch in which ``leader`` or its process last changed; with the term it forms the slot's
             fencing token.
+        next_leader: in a row of the routing table, the node that the leader has to release the slot to; None for none,
+            and in the state, which has handoffs apart.
+        release_epoch: likewise, the epoch in which the leader was told to release it; 0 if it was not.
     """
 
     slot_id: SlotId
     leader: NodeId | None
     followers: tuple[NodeId, ...]
     leader_epoch: Epoch
+    next_leader: NodeId | None = field(default=None, metadata=later(since_level=SLOT_HANDOFFS_FROM_LEVEL))
+    release_epoch: Epoch = field(default=Epoch(0), metadata=later(since_level=SLOT_HANDOFFS_FROM_LEVEL))
 
     @property
     def replicas(self) -> tuple[NodeId, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from controlplane.core.bundles.bundle import HASH_SPACE, Bundle
-from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated, TenantDeleted, TenantSet
+from controlplane.core.bundles.events import BundlesAssigned, BundleSplit, NamespaceCreated, TenantDeleted, TenantSet
 from controlplane.core.bundles.names import cluster_of, tenant_of
 from controlplane.core.bundles.tenants import namespaces_not_allowed, namespaces_of
 from controlplane.core.cluster.events import NodesForgotten
@@ -21,6 +21,7 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import NamespaceName, NodeId, TenantName
+from controlplane.core.verification.bundle_steps import RowsSoFar, shape_problems, split_problems, step_problems
 from controlplane.errors import InvariantViolationError
 
 
@@ -47,6 +48,7 @@ def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
         problems.append(
             f"the plan in flight is {state.slots.plan}, and rows of {sorted(state.slots.planned)} are left of it"
         )
+    problems += handoff_problems(state)
     problems += [f"the digest of {path} is not the one kept up to date" for path in wrong_digests(state)]
     _raise(state, problems)
 
@@ -80,6 +82,14 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
         for slot in (after.slots.table if admitted else ())
         if slot.leader in admitted and slot.leader_epoch != after.epoch
     ]
+    problems += _event_problems(before, decision, after, policies)
+    _raise(after, problems)
+
+
+def _event_problems(before: State, decision: Decision, after: State, policies: SlotPolicies) -> list[str]:
+    """What the events of a decision violate, as sentences."""
+    problems: list[str] = []
+    rows = RowsSoFar(before.bundles.by_id)
     for event in decision.events:
         match event:
             case SlotsAssigned(slots=slots) | SlotsSplit(slots=slots):
@@ -88,7 +98,14 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
                 problems += _slot_leader_problems(before, after, slots)
             case BundlesAssigned(bundles=bundles):
                 problems += owner_problems(after, bundles)
-            case NamespaceCreated(namespace=namespace):
+                problems += step_problems(rows, bundles, after.epoch)
+                rows.put(bundles)
+            case BundleSplit(bundle_id=bundle_id, children=children):
+                problems += owner_problems(after, children)
+                problems += split_problems(rows.get(bundle_id), children)
+                rows.put(children)
+            case NamespaceCreated(namespace=namespace, bundles=bundles):
+                rows.put(bundles)
                 problems += _not_allowed(after, tenant_of(namespace.name), [namespace.name])
             case TenantSet(tenant=tenant):
                 problems += _not_allowed(after, tenant.name, after.bundles.namespaces)
@@ -105,7 +122,7 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
                     problems.append(f"node {node.node_id!r} goes back to incarnation {node.incarnation}")
             case _:
                 pass
-    _raise(after, problems)
+    return problems
 
 
 def _named_nodes(state: State) -> frozenset[NodeId]:
@@ -117,9 +134,19 @@ def _named_nodes(state: State) -> frozenset[NodeId]:
             *state.membership.orders,
             *(node_id for slot in rows for node_id in slot.replicas),
             *(order.node_id for orders in (state.slots.pins, state.slots.exclusions) for order in orders),
-            *(bundle.owner for bundle in state.bundles.by_id.values() if bundle.owner is not None),
+            *(name for bundle in state.bundles.by_id.values() for name in (bundle.owner, bundle.next_owner) if name),
         )
     )
+
+
+def handoff_problems(state: State) -> Iterator[str]:
+    """Handoffs of slots that no planned row waits for, as sentences."""
+    for slot_id, handoff in state.slots.handoffs.items():
+        planned, now = state.slots.planned.get(slot_id), state.slots.rows.get(slot_id)
+        if planned is None or now is None or planned.leader != handoff.next_leader:
+            yield f"slot {slot_id} is handed off to {handoff.next_leader!r}, and the plan in flight does not say so"
+        elif now.leader in (None, handoff.next_leader):
+            yield f"slot {slot_id} is handed off from {now.leader!r} to {handoff.next_leader!r}"
 
 
 def slot_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
@@ -207,6 +234,15 @@ def _bundle_problems(state: State) -> Iterator[str]:
     for bundle_id, bundle in state.bundles.by_id.items():
         if bundle_id != bundle.bundle_id or bundle.namespace not in state.bundles.namespaces:
             yield f"bundle {bundle_id} is stored under another id or has no namespace"
+        yield from shape_problems(bundle)
+    flying = {each.bundle_id: each.state for each in state.bundles.by_id.values() if each.ownership_state.is_in_flight}
+    if flying != dict(state.bundles.in_flight):
+        yield f"{len(state.bundles.in_flight)} bundles are kept as in flight, their rows say {len(flying)}"
+    yield from (
+        f"an order stands for bundle {bundle_id}, which there is not"
+        for bundle_id in state.bundles.orders
+        if bundle_id not in state.bundles.by_id
+    )
 
 
 def _namespace_problems(state: State) -> Iterator[str]:

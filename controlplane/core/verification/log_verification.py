@@ -265,7 +265,9 @@ def _waiting_complaints(before: State, decision: Decision, after: State, *, dead
             found.append(f"slot {slot_id} waits for its planned row, the table has {len(table)} slots")
             continue
         row = after.slots.table[slot_id]
-        if slot_id in assigned and row != table[slot_id]:
+        before_row = table[slot_id]
+        without_dead = replace(before_row, followers=tuple(each for each in before_row.followers if each in survivors))
+        if slot_id in assigned and row not in (before_row, without_dead):
             found.append(f"slot {slot_id} waits for its planned row, and changes meanwhile to {row.replicas}")
         elif called_for and not dead_may_stay and not survivors.issuperset(row.replicas):
             found.append(f"slot {slot_id} waits for its planned row, although not all of {row.replicas} have it")

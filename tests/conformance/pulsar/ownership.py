@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from controlplane.core.bundles.ownership_channel.conflict import Verdict, judge
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
-from controlplane.core.bundles.ownership_channel.states import NEXT_STATES, OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.states import NEXT_STATES, Storage
+from controlplane.core.bundles.ownership_state import OwnershipState
 
 
 def record(given: Sequence[Any] | None) -> OwnershipRecord | None:

@@ -7,7 +7,7 @@ from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload, anti_affinity_counts
 from controlplane.core.bundles.placement.assignment import assign
 from controlplane.core.bundles.placement.context import (

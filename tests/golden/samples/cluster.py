@@ -29,6 +29,12 @@ FORGETTING_EVENTS = (
     NodesForgotten(("n7", "n8"), STARTED_MS),
 )
 
+HANDOFF_EVENTS = (
+    PolicyChanged(ClusterPolicy(bundle_moves_in_flight=0), None),
+    PolicyChanged(ClusterPolicy(handoff_limit_ms=4_000), None),
+    PolicyChanged(ClusterPolicy(copy_limit_ms=4_000), None),
+)
+
 ROWS = (
     Sample("plain", TableSettings(256, 2, HashFunction.CRC32C, 2_500)),
     Sample("with the level", TableSettings(256, 2, HashFunction.CRC32C, 2_500, 3)),

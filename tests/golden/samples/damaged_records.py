@@ -7,13 +7,14 @@ from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import encode_decision
 from controlplane.codec.framing import default_framing
 from controlplane.codec.schema_store import SchemaVersion, default_store
-from controlplane.core.bundles.reports import LoadReport, ResourceUsage
+from controlplane.core.bundles.reports import BundleStep, BundleStepReport, LoadReport, ResourceUsage
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.slots.reports import SlotStatus
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
 from tests.golden.samples import bundles, log
+from tests.golden.samples.sample import BUNDLE_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,40 @@ def damaged() -> tuple[Damaged, ...]:
             _encode(NodeJoined("node-1", 5, NodeRole.DATA, (), "", 0, 0, "", 0)),
             "invalid_weight",
         ),
+        *_damaged_steps(),
     )
 
 
-def _encode(value: object) -> bytes:
-    """The bytes of a value that uses no later field, in the first version of its schema and without any check."""
-    schema = default_store().by_version(SchemaVersion(type(value).__name__, 1))
+def _damaged_steps() -> tuple[Damaged, ...]:
+    released = BundleStepReport(BUNDLE_ID, 2, BundleStep.RELEASED)
+    falling = BundleStepReport(BUNDLE_ID, 2, BundleStep.DIVIDED, (2, 1))
+    return (
+        Damaged("a step twice", "heartbeats", "node-1", _heartbeat_with(released, released), "duplicate_bundle_step"),
+        Damaged("falling bounds", "heartbeats", "node-1", _heartbeat_with(falling), "invalid_bounds"),
+        Damaged(
+            "a bound beyond the hashes",
+            "heartbeats",
+            "node-1",
+            _heartbeat_with(falling._replace(bounds=(1 << 32,))),
+            "invalid_bounds",
+        ),
+        Damaged(
+            "an unknown step",
+            "heartbeats",
+            "node-1",
+            _heartbeat_with(released).replace(b"released", b"finished"),
+            "unknown_step",
+        ),
+    )
+
+
+def _heartbeat_with(*steps: BundleStepReport) -> bytes:
+    return _encode(Heartbeat("node-1", 5, 6, Epoch(7), NodeRole.DATA, bundle_steps=steps), 2)
+
+
+def _encode(value: object, version: int = 1) -> bytes:
+    """The bytes of a value, in a version of its schema that has all fields that it uses, and without any check."""
+    schema = default_store().by_version(SchemaVersion(type(value).__name__, version))
     assert schema is not None
     names = {field["name"] for field in json.loads(schema.text)["fields"]}
     datum = {name: item for name, item in to_datum(value).items() if name in names}

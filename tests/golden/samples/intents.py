@@ -7,6 +7,14 @@ from tests.golden.samples.sample import Sample
 _INTENTS: dict[str, dict[str, str]] = {
     "create_namespace": {"namespace": "kv"},
     "create_namespace with every argument": {"namespace": "kv", "bundles": "16"},
+    "delete_namespace": {"namespace": "kv"},
+    "transfer_bundles": {"bundles": "kv/0x00000000_0x40000000,kv/0x40000000_0x80000000", "node": "n1"},
+    "unload_bundles": {"bundles": "kv"},
+    "split_bundles": {
+        "bundles": "kv/0x00000000_0x40000000",
+        "by": "positions",
+        "numbers": "0x10000000,0x20000000",
+    },
     "set_tenant": {"tenant": "acme", "clusters": "eu,us"},
     "delete_tenant": {"tenant": "acme"},
     "override_self_preservation": {},

@@ -10,7 +10,7 @@ from controlplane.core.values.identifiers import Epoch, Seq, Term
 from tests.golden.samples import bundles, cluster, intents, membership, slots
 from tests.golden.samples.sample import STARTED_MS, Sample
 
-_LATER_CAUSES = {CauseKind.NODES_FORGOTTEN}
+_LATER_CAUSES = {CauseKind.NODES_FORGOTTEN, CauseKind.BUNDLES_HANDED_OFF, CauseKind.SLOTS_HANDED_OFF}
 _EVERYTHING = Decision(
     seq=Seq(7),
     term=Term(3),
@@ -78,6 +78,21 @@ _FORGETTING = replace(
     events=cluster.FORGETTING_EVENTS,
     certificate=None,
 )
+_HANDOFFS = replace(
+    _EVERYTHING,
+    feature_level=3,
+    causes=(
+        Cause(CauseKind.BUNDLES_HANDED_OFF, "0f3c9a", "released by node-1"),
+        Cause(CauseKind.SLOTS_HANDED_OFF, "7", "2 handoffs of slots go on"),
+    ),
+    events=(
+        *cluster.HANDOFF_EVENTS,
+        *membership.HANDOFF_EVENTS,
+        *bundles.HANDOFF_EVENTS,
+        *slots.HANDOFF_EVENTS,
+    ),
+    certificate=None,
+)
 POSITIONS_ONLY = Decision(
     seq=Seq(8),
     term=Term(3),
@@ -103,6 +118,8 @@ DECISIONS = (
     Sample("tenants", _TENANTS),
     Sample("processes", _PROCESSES),
     Sample("forgetting", _FORGETTING),
+    Sample("handoffs", _HANDOFFS),
+    Sample("handoffs in parts", _HANDOFFS, max_part_bytes=700),
     Sample("positions only", POSITIONS_ONLY),
 )
 

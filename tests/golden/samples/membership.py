@@ -1,6 +1,8 @@
 """Samples of the subject ``membership``: what nodes and controllers send, its events and the rows of nodes."""
 
-from controlplane.core.bundles.reports import BundleStatus
+from dataclasses import replace
+
+from controlplane.core.bundles.reports import BundleStatus, BundleStep, BundleStepReport
 from controlplane.core.membership.events import (
     EvictionsFrozen,
     EvictionsResumed,
@@ -16,7 +18,7 @@ from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeavi
 from controlplane.core.membership.node import Node, NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
 from controlplane.core.membership.standing_orders import StandingOrder
-from controlplane.core.slots.reports import SlotGroup, SlotSettings, SlotStatus
+from controlplane.core.slots.reports import ReleasedSlots, SlotGroup, SlotSettings, SlotStatus
 from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.core.values.replica_status import ReplicaStatus
 from tests.golden.samples.sample import BUNDLE_ID, KV, STARTED_MS, Sample
@@ -44,10 +46,27 @@ _GROUPED_HEARTBEAT = _FULL_HEARTBEAT._replace(
     ),
 )
 
+_STEPPING_HEARTBEAT = Heartbeat(
+    "node-1",
+    STARTED_MS,
+    STARTED_MS + 1,
+    Epoch(301),
+    NodeRole.DATA,
+    process_id="5d1f0c7a",
+    bundle_steps=(
+        BundleStepReport(BUNDLE_ID, 2, BundleStep.RELEASED),
+        BundleStepReport("kv/0x40000000_0x80000000", -(1 << 63), BundleStep.OPENED),
+        BundleStepReport("kv/0x80000000_0xc0000000", 7, BundleStep.DIVIDED),
+        BundleStepReport("kv/0xc0000000_0xffffffff", 8, BundleStep.DIVIDED, (0xD0000000, 0xE0000000)),
+    ),
+    released_slots=(ReleasedSlots(Epoch(299), (3, 1, 2, 40)), ReleasedSlots(Epoch(301), (0, 1))),
+)
+
 HEARTBEATS = (
     Sample("plain", Heartbeat("node-1", STARTED_MS, STARTED_MS + 1, Epoch(0), NodeRole.DATA)),
     Sample("full", _FULL_HEARTBEAT),
     Sample("in groups", _GROUPED_HEARTBEAT._replace(process_id="5d1f0c7a")),
+    Sample("with steps of handoffs", _STEPPING_HEARTBEAT),
     Sample("plain", Tick("controller-1", STARTED_MS)),
     Sample("naming what its sender has read", Tick("controller-1", STARTED_MS, Seq(70_000), Epoch(300))),
 )
@@ -58,31 +77,37 @@ JOINS_AND_LEAVES = (
     Sample("plain", NodeLeft("node-1", STARTED_MS, "")),
 )
 
+_JOINED_PROCESS = NodeJoined("node-1", 7, NodeRole.DATA, (KV,), "", 1, 0, "1.0.0", STARTED_MS, "5d1f0c7a")
 LATER_JOINS_AND_LEAVES = (
-    Sample("of a process", NodeJoined("node-1", 7, NodeRole.DATA, (KV,), "", 1, 0, "1.0.0", STARTED_MS, "5d1f0c7a")),
+    Sample("of a process", _JOINED_PROCESS),
+    Sample("that hands off", replace(_JOINED_PROCESS, hands_off=True)),
     Sample("of a process", NodeLeaving("node-1", 7, "SIGTERM", "5d1f0c7a")),
     Sample("of a process", NodeLeft("node-1", 7, "", "5d1f0c7a")),
 )
 ADMITTED_PROCESS = NodeAdmitted(
     Node("node-1", 7, NodeRole.DATA, NodeStatus.ACTIVE, (KV,), "", 1, 0, "1.0.0", 12, STARTED_MS, False, "5d1f0c7a")
 )
+_ADMITTED = Node(
+    node_id="node-1",
+    incarnation=STARTED_MS,
+    role=NodeRole.DATA,
+    status=NodeStatus.ACTIVE,
+    addresses=(KV,),
+    zone="zone-a",
+    weight=2,
+    capacity=100,
+    version="1.0.0",
+    admitted_at_offset=12,
+    changed_at_ms=STARTED_MS + 5,
+)
+HANDOFF_EVENTS = (
+    NodeAdmitted(replace(_ADMITTED, hands_off=True)),
+    NodeAdmitted(replace(_ADMITTED, replaced_epoch=Epoch(299))),
+    NodeAdmitted(replace(_ADMITTED, process_id="5d1f0c7a", hands_off=True, replaced_epoch=Epoch(299))),
+)
 
 NODE_EVENTS = (
-    NodeAdmitted(
-        Node(
-            node_id="node-1",
-            incarnation=STARTED_MS,
-            role=NodeRole.DATA,
-            status=NodeStatus.ACTIVE,
-            addresses=(KV,),
-            zone="zone-a",
-            weight=2,
-            capacity=100,
-            version="1.0.0",
-            admitted_at_offset=12,
-            changed_at_ms=STARTED_MS + 5,
-        )
-    ),
+    NodeAdmitted(_ADMITTED),
     NodeDraining("node-2", STARTED_MS, STARTED_MS + 5),
     NodeDraining("node-8", STARTED_MS, STARTED_MS + 5, leaving=False),
     NodeUndrained("node-8", STARTED_MS, STARTED_MS + 5),

@@ -9,6 +9,8 @@ from controlplane.core.slots.events import (
     ReconciliationPaused,
     ReconciliationResumed,
     ReplicasLeft,
+    SlotHandoffsChanged,
+    SlotHandoffsEnded,
     SlotsAssigned,
     SlotsExcluded,
     SlotsIncluded,
@@ -16,10 +18,11 @@ from controlplane.core.slots.events import (
     SlotsSplit,
     SlotsUnpinned,
 )
+from controlplane.core.slots.handoffs import SlotHandoff
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.plans import Departure
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.identifiers import Epoch, Seq
+from controlplane.core.values.identifiers import Epoch, Seq, SlotId
 from tests.golden.samples.sample import STARTED_MS, Sample
 
 _SLOTS = tuple(Slot(number, f"node-{number % 3}", (f"node-{(number + 1) % 3}",), Epoch(7)) for number in range(40))
@@ -39,6 +42,19 @@ TABLE_EVENTS = (
     PlanDropped(Seq(5), "a new plan takes its place"),
     PlanMade(Seq(7), STARTED_MS + 5, STARTED_MS + 9, (Slot(43, "node-2", ("node-1",), Epoch(4)),)),
     ReplicasLeft(STARTED_MS + 5, (Departure(44, "node-2", STARTED_MS, STARTED_MS + 5),)),
+)
+
+HANDOFF_EVENTS = (
+    SlotHandoffsChanged(
+        (
+            SlotHandoff(SlotId(45), "node-2", Epoch(7), STARTED_MS + 5),
+            SlotHandoff(SlotId(46), "node-3", Epoch(6), STARTED_MS, Epoch(7)),
+        )
+    ),
+    SlotHandoffsEnded((SlotId(47), SlotId(48))),
+    # No leader writes these two: the state has handoffs apart. A reader of the log has to be able to read them.
+    SlotsAssigned((Slot(SlotId(49), "node-1", ("node-2",), Epoch(7), next_leader="node-2"),)),
+    SlotsAssigned((Slot(SlotId(50), "node-1", ("node-2",), Epoch(7), release_epoch=Epoch(9)),)),
 )
 
 CERTIFICATE = Certificate(
@@ -63,4 +79,5 @@ CERTIFICATE = Certificate(
 ROWS = (
     Sample("plain", Slot(17, "node-1", ("node-2", "node-3"), Epoch(7))),
     Sample("without a leader", Slot(0, None, (), Epoch(0))),
+    Sample("being released", Slot(17, "node-1", ("node-2", "node-3"), Epoch(7), "node-2", Epoch(9))),
 )

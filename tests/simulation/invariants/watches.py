@@ -10,6 +10,7 @@ from tests.simulation.invariants.endings import EndingWatch
 from tests.simulation.invariants.fencing import FencingWatch
 from tests.simulation.invariants.log_watch import LogWatch
 from tests.simulation.invariants.overlap import OverlapWatch
+from tests.simulation.invariants.planned_overlap import PlannedOverlapWatch
 from tests.simulation.invariants.sizes import SizeWatch
 from tests.simulation.invariants.table_readings import TableReadings
 from tests.simulation.invariants.verdicts import Verdicts
@@ -38,9 +39,10 @@ class Watches:
         self._endings = EndingWatch(world, verdicts)
         self._readings = readings
         self._overlap = OverlapWatch(world, verdicts, fencing, self.bounds, readings)
+        self._planned = PlannedOverlapWatch(world, verdicts)
         self._sizes = SizeWatch(world, verdicts)
         injector.on_cut = self.cut.begin
-        log.on_decision += [self.bounds.see, self._overlap.see, self.cut.see]
+        log.on_decision += [self.bounds.see, self._overlap.see, self._planned.see, self.cut.see]
 
     def look(self) -> None:
         """Look at everything once; sizes more seldom."""
@@ -49,6 +51,7 @@ class Watches:
         self.bounds.look()
         self._readings.look()
         self._overlap.look()
+        self._planned.look()
         self._endings.look()
         if self._looks % _SIZES_EVERY == 0:
             self._sizes.look(self._log.state)

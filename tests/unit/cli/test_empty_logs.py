@@ -32,6 +32,8 @@ def empty(world: PublishedWorld) -> PublishedWorld:
         ("nodes list", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("namespaces show kv", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("namespaces list", ExitStatus.DONE, "has no routing table yet: no controller has led it"),
+        ("bundles list", ExitStatus.DONE, "has no bundles yet: no controller has led it"),
+        ("bundles list --node n1", ExitStatus.DONE, "has no bundles yet: no controller has led it"),
         ("tenants list", ExitStatus.DONE, "has no tenants yet: no controller has led it"),
         ("log show", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
         ("log show --seq 1", ExitStatus.FAILED, "the log holds no decision of seq 1"),
@@ -59,7 +61,7 @@ def test_a_cluster_that_nobody_has_led_is_said_to_be_one(
     assert (ran.status, sentence in ran.err) == (status, True), ran
 
 
-@pytest.mark.parametrize("words", ["log show", "leader history", "namespaces list", "tenants list"])
+@pytest.mark.parametrize("words", ["log show", "leader history", "namespaces list", "bundles list", "tenants list"])
 def test_a_list_of_an_empty_log_is_an_empty_list(
     cluster_command: RunCommand, empty: PublishedWorld, words: str
 ) -> None:
@@ -83,6 +85,7 @@ def test_a_list_of_an_empty_log_is_an_empty_list(
         "leader resign",
         "policy show",
         "tenants list",
+        "bundles list",
         "feature-level show",
     ],
 )

@@ -32,6 +32,9 @@ def test_every_setting_can_be_given_by_name() -> None:
         return_window_ms=0,
         intent_rights={"ops-*": "drain_node, undrain_node"},
         forget_nodes_after_ms=60_000,
+        bundle_moves_in_flight=0,
+        handoff_limit_ms=2_000,
+        copy_limit_ms=60_000,
     )
     plain = to_canonical(wanted)
     assert isinstance(plain, dict)

@@ -14,12 +14,19 @@ from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES, Framing, defa
 from controlplane.codec.input_checks import MAX_INCARNATION, REASONS, check_payload
 from controlplane.codec.inputs import MAX_RECORD_BYTES, TOPIC_TYPES, decode_input, encode_input
 from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
-from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
+from controlplane.core.bundles.reports import (
+    BundleLoad,
+    BundleStatus,
+    BundleStep,
+    BundleStepReport,
+    LoadReport,
+    ResourceUsage,
+)
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.slots.reports import SlotGroup, SlotLoad, SlotSettings, SlotStatus
+from controlplane.core.slots.reports import ReleasedSlots, SlotGroup, SlotLoad, SlotSettings, SlotStatus
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Coordinates, Epoch, Seq
 from controlplane.core.values.replica_status import ReplicaStatus
@@ -34,6 +41,7 @@ HEARTBEAT = Heartbeat("n1", 5, 1_000, Epoch(3), NodeRole.DATA)
 SLOT = SlotStatus(7, 2, True, ReplicaStatus.HEALTHY, 0)
 GROUP = SlotGroup(ReplicaStatus.HEALTHY, 0, (4, 1, 2, 3))
 BUNDLE = BundleStatus("kv/0x0_0x1", ReplicaStatus.MIGRATING)
+STEP = BundleStepReport("kv/0x0_0x1", 3, BundleStep.DIVIDED, (1, 0xFFFFFFFF))
 TICK = Tick("c1", 1_000)
 JOINED = NodeJoined("n1", 5, NodeRole.DATA, (Address("kv", "localhost", 4_000),), "z1", 1, 0, "1.0", 900)
 LEAVING = NodeLeaving("n1", 5, "drained")
@@ -154,6 +162,15 @@ IMPOSSIBLE: list[tuple[str, str, Any]] = [
     ("negative", "last_sync_ms is -1", HEARTBEAT._replace(slot_statuses=(SLOT._replace(last_sync_ms=-1),))),
     ("empty_bundle_id", "bundle_id", HEARTBEAT._replace(bundle_statuses=(BUNDLE._replace(bundle_id=""),))),
     ("duplicate_bundle_status", "kv/0x0_0x1", HEARTBEAT._replace(bundle_statuses=(BUNDLE, BUNDLE))),
+    ("invalid_slot_runs", "even number", HEARTBEAT._replace(released_slots=(ReleasedSlots(Epoch(1), (1,)),))),
+    ("slot_out_of_range", "0 to 1048575", HEARTBEAT._replace(released_slots=(ReleasedSlots(Epoch(1), (1 << 20, 1)),))),
+    ("negative", "release_epoch is -1", HEARTBEAT._replace(released_slots=(ReleasedSlots(Epoch(-1), (0, 1)),))),
+    ("empty_bundle_id", "bundle_id", HEARTBEAT._replace(bundle_steps=(STEP._replace(bundle_id=""),))),
+    ("duplicate_bundle_step", "kv/0x0_0x1", HEARTBEAT._replace(bundle_steps=(STEP, STEP._replace(version=4)))),
+    *(
+        ("invalid_bounds", str(list(bounds)), HEARTBEAT._replace(bundle_steps=(STEP._replace(bounds=bounds),)))
+        for bounds in ((0,), (1 << 32,), (-1, 1), (7, 7), (8, 7))
+    ),
     ("empty_controller_id", "controller_id", TICK._replace(controller_id="")),
     ("negative", "sent_at_ms is -1", TICK._replace(sent_at_ms=-1)),
     ("invalid_weight", "weight is 0", replace(JOINED, weight=0)),
@@ -224,6 +241,15 @@ def test_unknown_usage_is_accepted() -> None:
             {**to_datum(HEARTBEAT), "bundle_statuses": [{"bundle_id": "b", "status": "ill"}]},
             "unknown_status",
             "BundleStatus.status is 'ill'",
+        ),
+        (
+            "Heartbeat",
+            {
+                **to_datum(HEARTBEAT),
+                "bundle_steps": [{"bundle_id": "b", "version": 1, "step": "gone", "bounds": []}],
+            },
+            "unknown_step",
+            "BundleStepReport.step is 'gone'",
         ),
     ],
 )

@@ -12,6 +12,7 @@ from controlplane.adapters.system_threads import SystemThreads
 from controlplane.codec import inputs
 from controlplane.codec.framing import default_framing
 from controlplane.config import HEARTBEATS, ClusterConfig
+from controlplane.core.bundles.reports import BundleStatus
 from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.session.node_session import SessionState
@@ -161,8 +162,9 @@ def test_below_the_level_slots_that_are_not_ready_are_left_out_first(
 
 def test_statuses_of_bundles_are_left_out_before_those_of_slots(member: Member) -> None:
     """A node that owns very many bundles still shows which slots have their data: decisions need that, and no more."""
-    book = member.agent._shared.book  # noqa: SLF001 - 10,000 bundles in a table would take the test a minute
-    book._bundles = frozenset(f"tenant/namespace-{number:032}/0x00000000_0xffffffff" for number in range(10_000))  # noqa: SLF001
+    book = member.agent._shared.bundles  # noqa: SLF001 - 10,000 bundles in a table would take the test a minute
+    names = (f"tenant/namespace-{number:032}/0x00000000_0xffffffff" for number in range(10_000))
+    book._statuses = tuple(BundleStatus(name, ReplicaStatus.HEALTHY) for name in names)  # noqa: SLF001
     with capture_logs() as lines:
         beats = [member.next_beat()[1] for _ in range(2)]
     assert [beat.bundle_statuses for beat in beats] == [(), ()]

@@ -1,4 +1,4 @@
-"""What a node holds, table by table: gains with their sources, losses, changes, and what they do to readiness."""
+"""The slots that a node holds, table by table: gains with sources, losses, changes, and what they do to readiness."""
 
 from collections.abc import Mapping
 
@@ -149,27 +149,25 @@ def test_a_row_that_is_written_again_is_told_even_if_it_says_the_same() -> None:
 def test_rows_of_another_process_give_nothing() -> None:
     """A restarted process must not take over what the table still gives to the one that died."""
     setting = Setting()
-    setting.feed.node("n", incarnation=INCARNATION - 1).slot(0, "n").namespace("kv", ["n"])
+    setting.feed.node("n", incarnation=INCARNATION - 1).slot(0, "n")
     changes = setting.commit()
-    assert (changes.gained, changes.bundles_gained) == ((), ())
+    assert not changes.gained
     assert setting.book.holds_nothing
     setting.feed.node("n", incarnation=INCARNATION)
     changes = setting.commit()
     assert [gained.slot_id for gained in changes.gained] == [0]
-    assert [bundle.owner for bundle in changes.bundles_gained] == ["n"]
     assert setting.access() is Access.MIGRATING
 
 
 def test_a_fenced_node_loses_everything() -> None:
     """What the table takes a node for, it is; rows that were not moved yet do not matter."""
     setting = Setting()
-    setting.feed.slot(0, "n").namespace("kv", ["n", "a"])
+    setting.feed.slot(0, "n")
     setting.commit()
     setting.book.mark_ready(0, None)
     setting.feed.status("n", NodeStatus.FENCED)
     changes = setting.commit()
     assert [lost.slot_id for lost in changes.lost] == [0]
-    assert len(changes.bundles_lost) == 1
     assert setting.access() is Access.MOVED
     assert setting.book.holds_nothing
 
@@ -188,17 +186,15 @@ def test_a_draining_node_keeps_what_it_holds() -> None:
 def test_statuses_say_what_is_held_and_how_far_it_is() -> None:
     """The leader prefers replicas that are complete, so heartbeats have to be right."""
     setting = Setting()
-    setting.feed.slot(0, "n").slot(1, "a", "n").slot(2, "a").namespace("kv", ["n"])
+    setting.feed.slot(0, "n").slot(1, "a", "n").slot(2, "a")
     setting.commit()
     setting.book.mark_ready(1, None, synced_at_ms=55)
-    report = setting.book.report(wall_ms=99)
-    slots, bundles = report.statuses, report.bundles
+    slots = setting.book.report(wall_ms=99).statuses
     assert [(slot.slot_id, slot.leads, slot.status, slot.last_sync_ms) for slot in slots] == [
         (0, True, ReplicaStatus.MIGRATING, 0),
         (1, False, ReplicaStatus.HEALTHY, 55),
     ]
-    assert [bundle.bundle_id for bundle in bundles] == ["kv/0x00000000_0xffffffff"]
-    assert setting.book.count() == (1, 1, 1)
+    assert setting.book.count() == (1, 1)
 
 
 def test_a_follower_that_gets_every_write_is_in_sync_whenever_it_beats() -> None:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from controlplane.core.bundles.names import SYSTEM_NAMESPACE, namespace_of
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord, next_version
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.errors import InvariantViolationError
 
 WAIT_MS: Final = 5_000

@@ -14,7 +14,8 @@ from controlplane.core.bundles.ownership_channel.record import (
     is_blank,
     state_of,
 )
-from controlplane.core.bundles.ownership_channel.states import NEXT_STATES, OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.states import NEXT_STATES, Storage
+from controlplane.core.bundles.ownership_state import OwnershipState
 
 
 class Verdict(Enum):

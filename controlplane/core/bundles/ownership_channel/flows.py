@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord, next_version
 from controlplane.core.bundles.ownership_channel.settings import OwnershipSettings
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
 from controlplane.core.bundles.ownership_channel.table import Written
+from controlplane.core.bundles.ownership_state import OwnershipState
 
 
 class CloseTopics(NamedTuple):

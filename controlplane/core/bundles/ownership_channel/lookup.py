@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord, state_of
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
+from controlplane.core.bundles.ownership_state import OwnershipState
 
 
 @dataclass(frozen=True, slots=True)

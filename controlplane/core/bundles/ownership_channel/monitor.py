@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from controlplane.core.bundles.ownership_channel.lost_nodes import MetadataState
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord, is_blank
 from controlplane.core.bundles.ownership_channel.settings import OwnershipSettings
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
+from controlplane.core.bundles.ownership_state import OwnershipState
 
 _MS_PER_S: Final = 1_000
 

@@ -6,7 +6,7 @@ The node that asks publishes one. It is refused by every reader if another recor
 from collections.abc import Mapping
 
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord, next_version
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
+from controlplane.core.bundles.ownership_state import OwnershipState
 
 
 def assign(present: OwnershipRecord | None, node_id: str, now_ms: int) -> OwnershipRecord:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from controlplane.core.bundles.ownership_channel.record import FIRST_VERSION, OwnershipRecord, next_version
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
 from controlplane.core.bundles.ownership_channel.table import Written
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.ranges import Boundaries, HashRange, namespace_and_range, range_of_name
 from controlplane.errors import ConfigurationError
 

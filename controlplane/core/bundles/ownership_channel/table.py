@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from controlplane.core.bundles.ownership_channel.conflict import Verdict, judge
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
-from controlplane.core.bundles.ownership_channel.states import OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.states import Storage
+from controlplane.core.bundles.ownership_state import OwnershipState
 
 
 class Written(NamedTuple):

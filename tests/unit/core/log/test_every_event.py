@@ -94,8 +94,13 @@ def planned_from(draft: Draft) -> Planned:
 
 
 def lacks_owners(state: State) -> bool:
-    """Whether bundles would get other owners."""
-    return bool(assign_orphans(tuple(state.bundles.by_id.values()), tuple(sorted(state.membership.owner_ids))))
+    """Whether bundles would get other owners, those aside that a handoff has just freed, or is about to assign."""
+    held = tuple(
+        each
+        for each in state.bundles.by_id.values()
+        if each.former_owner is None and not each.ownership_state.is_in_flight
+    )
+    return bool(assign_orphans(held, tuple(sorted(state.membership.owner_ids))))
 
 
 @EVERY_KIND

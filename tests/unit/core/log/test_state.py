@@ -4,11 +4,18 @@ import json
 from dataclasses import fields, is_dataclass, replace
 
 from controlplane.config import ClusterConfig
+from controlplane.core.bundles.events import BundleOrdersGiven, BundlesAssigned
+from controlplane.core.bundles.orders import BundleOrder, BundleOrderKind
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.log.apply import apply
 from controlplane.core.log.state import State, all_entries
+from controlplane.core.slots.events import SlotHandoffsChanged
+from controlplane.core.slots.handoffs import SlotHandoff
 from controlplane.core.values.canonical import CanonicalValue, canonical_bytes, to_canonical
 from controlplane.core.values.digests import format_digest
 from controlplane.core.values.entries import Entries
+from controlplane.core.values.identifiers import Epoch, SlotId
 from controlplane.core.values.image import Image
 from tests.helpers.published_world import PublishedWorld
 
@@ -43,7 +50,11 @@ def _world_state() -> State:
     world.run(35_000, ("n1",))
     world.run(4_000)
     world.ask("change_policy", silence_limit_ms="2000")
-    return world.state
+    bundle = world.state.bundles.by_id["kv/0x00000000_0x40000000"]
+    releasing = replace(bundle, owner="n1", state=OwnershipState.RELEASING, next_owner="n2")
+    ordered = apply(world.state, BundleOrdersGiven((BundleOrder(bundle.bundle_id, BundleOrderKind.UNLOAD),)))
+    handed_off = SlotHandoffsChanged((SlotHandoff(SlotId(0), "n2", Epoch(1), 0),))
+    return apply(apply(ordered, BundlesAssigned((releasing,))), handed_off)
 
 
 def test_the_summary_is_the_canonical_form_with_digests_in_place_of_entries() -> None:

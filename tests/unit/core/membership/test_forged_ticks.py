@@ -6,6 +6,7 @@ from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.decide import Opening, decide, follow_up, open_term
 from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.membership.inputs import Tick
+from controlplane.core.membership.log_time import WINDOW_MS
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from tests.helpers.world import World
 from tests.unit.core.membership.test_brokers_clocks import (
@@ -63,7 +64,7 @@ def test_a_tick_of_the_far_future_is_forgotten_with_its_time() -> None:
     """Each heartbeat behind it would be dated again in each round, for as long as there is no decision."""
     world = world_with_clocks({})
     forge_ticks(world)
-    world.run(30_000, NODES)
+    world.run(WINDOW_MS + 4_000, NODES)
     for view in world.observations.partitions.values():
         assert view.named_seq == world.state.seq
         assert {heard.seq for heard in view.heard.values()} <= {world.state.seq}

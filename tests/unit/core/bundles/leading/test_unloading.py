@@ -7,8 +7,8 @@ import pytest
 from controlplane.core.bundles.leading.unloading import EndedChoice, after_unloads, plan_transfers, plan_unloads
 from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
 from controlplane.core.bundles.ownership_channel.table import OwnershipTable, Written
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.placement.avg_shedder import PlannedNodePlacement
 from controlplane.core.bundles.placement.context import ModularContext, PlacementPolicies, modular_context
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy

@@ -17,8 +17,9 @@ from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
 from controlplane.core.bundles.ownership_channel.settings import OwnershipSettings
 from controlplane.core.bundles.ownership_channel.shutdown import ShutdownStep
 from controlplane.core.bundles.ownership_channel.split_steps import retry_delay_ms, split_steps
-from controlplane.core.bundles.ownership_channel.states import OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.states import Storage
 from controlplane.core.bundles.ownership_channel.table import OwnershipTable, Written
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.ranges import LAST_HASH, Boundaries, HashRange
 
 BUNDLE = "t/n/0x00000000_0xffffffff"

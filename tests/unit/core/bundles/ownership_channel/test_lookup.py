@@ -17,7 +17,7 @@ from controlplane.core.bundles.ownership_channel.lookup import (
     wait_for_owner,
 )
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
+from controlplane.core.bundles.ownership_state import OwnershipState
 
 ME = Asker("me", frozenset({"me", "a", "b"}))
 UNREGISTERED = Asker("me", frozenset(), is_registered=False)

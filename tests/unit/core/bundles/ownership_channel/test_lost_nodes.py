@@ -24,7 +24,8 @@ from controlplane.core.bundles.ownership_channel.lost_nodes import (
     on_node_deleted,
 )
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
-from controlplane.core.bundles.ownership_channel.states import OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.states import Storage
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.errors import InvariantViolationError
 
 NOW = 1_000_000

@@ -12,7 +12,7 @@ from controlplane.core.bundles.ownership_channel.monitor import (
 )
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
 from controlplane.core.bundles.ownership_channel.settings import OwnershipSettings
-from controlplane.core.bundles.ownership_channel.states import OwnershipState
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.errors import ConfigurationError
 
 NOW = 10_000_000

@@ -14,8 +14,9 @@ from controlplane.core.bundles.ownership_channel.monitor import find_stuck
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
 from controlplane.core.bundles.ownership_channel.settings import OwnershipSettings
 from controlplane.core.bundles.ownership_channel.split_steps import split_steps
-from controlplane.core.bundles.ownership_channel.states import OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.states import Storage
 from controlplane.core.bundles.ownership_channel.table import OwnershipTable, Written
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.ranges import LAST_HASH, Boundaries, HashRange
 
 PARENT = "t/n/0x00000000_0xffffffff"

@@ -11,8 +11,9 @@ from controlplane.core.bundles.ownership_channel.record import (
     next_version,
     state_of,
 )
-from controlplane.core.bundles.ownership_channel.states import OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.states import Storage
 from controlplane.core.bundles.ownership_channel.table import OwnershipTable, Written, compacted
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.errors import InvalidInputError
 
 FREE, OWNED, ASSIGNING, RELEASING, SPLITTING = (

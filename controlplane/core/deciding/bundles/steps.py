@@ -1,0 +1,140 @@
+"""Goes on with the bundles in flight: takes the steps that their nodes report, and ends those whose time is over."""
+
+from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.bundles.orders import OrderOutcome
+from controlplane.core.bundles.ownership_channel.live_rows import (
+    assigned_again,
+    assigning,
+    freed,
+    given_up,
+    lost,
+    opened,
+)
+from controlplane.core.bundles.ownership_state import OwnershipState
+from controlplane.core.bundles.ranges import range_of_name
+from controlplane.core.bundles.reports import BundleStep, BundleStepReport
+from controlplane.core.deciding.bundles.bundle_round import BundleRound
+from controlplane.core.deciding.consent import why_released
+from controlplane.core.membership.node import Node
+from controlplane.core.values.identifiers import NodeId
+
+
+class Steps:
+    """The steps of one decision."""
+
+    def __init__(self, work: BundleRound) -> None:
+        """Add rows to this round."""
+        self._work = work
+        self._reports: dict[NodeId, dict[str, BundleStepReport]] = {}
+
+    def take(self) -> None:
+        """Take every step that is due. The cost is that of the bundles in flight."""
+        work = self._work
+        splits = []
+        for bundle_id, state in work.state.bundles.in_flight.items():
+            bundle = work.state.bundles.by_id[bundle_id]
+            if state is OwnershipState.RELEASING:
+                self._release(bundle)
+            elif state is OwnershipState.ASSIGNING:
+                self._assign(bundle)
+            elif bounds := self._divide(bundle):
+                splits.append((bundle_id, bounds))
+        work.end_phase()
+        for bundle_id, bounds in splits:
+            work.split(bundle_id, bounds)
+        self._assign_freed()
+        work.end_phase()
+        self._open_without_handoff()
+        work.end_phase()
+
+    def _release(self, bundle: Bundle) -> None:
+        """*Releasing* goes on when its owner certainly serves it no more."""
+        work, node = self._work, self._work.node(bundle.owner)
+        says_so = self._report(node, bundle, BundleStep.RELEASED) is not None
+        why = why_released(work.state, work.observations, node, bundle.state_epoch, says_so=says_so)
+        if not why:
+            return
+        if not says_so:
+            work.note(f"{bundle.bundle_id} is taken: {why}")
+        if bundle.next_owner is None:
+            work.put(freed(bundle, work.epoch), "released")
+        elif work.may_own(bundle.next_owner) and not work.is_ending(bundle):
+            work.put(assigning(bundle, bundle.next_owner, work.epoch), "released")
+        else:
+            work.put(lost(bundle, work.epoch), "released")
+
+    def _assign(self, bundle: Bundle) -> None:
+        """*Assigning* goes on when its next owner has opened it, or has not within its time."""
+        work, node = self._work, self._work.node(bundle.next_owner)
+        if work.is_ending(bundle):
+            work.put(lost(bundle, work.epoch), "not assigned")
+        elif node is not None and self._report(node, bundle, BundleStep.OPENED) is not None:
+            self._open(bundle, node.node_id)
+        elif node is not None and self._is_over(node, bundle):
+            other = work.placement.choose(rather_not=node.node_id)
+            if other is not None and other != node.node_id:
+                work.note(f"{bundle.bundle_id} goes to {other}: {node.node_id} did not open it within {self._limit}")
+                work.put(assigned_again(bundle, other, work.epoch), "assigned again")
+
+    def _divide(self, bundle: Bundle) -> tuple[int, ...]:
+        """The inner bounds if a *Splitting* bundle is to be split now; empty otherwise."""
+        work, node = self._work, self._work.node(bundle.owner)
+        if work.is_ending(bundle):
+            self._give_up(bundle, "its namespace is being deleted")
+        elif node is not None and (report := self._report(node, bundle, BundleStep.DIVIDED)) is not None:
+            bounds = tuple(range_of_name(name).lower for name in bundle.children[1:]) or report.bounds
+            if bounds and bundle.lower < bounds[0] and bounds[-1] < bundle.upper:
+                return bounds
+            found = f"bounds {bounds}, which are not inside of it" if bounds else "no bounds"
+            self._give_up(bundle, f"{node.node_id} finds {found} by {bundle.split_algorithm}")
+        elif node is not None and self._is_over(node, bundle):
+            self._give_up(bundle, f"{node.node_id} did not divide it within {self._limit}")
+        return ()
+
+    def _give_up(self, bundle: Bundle, why: str) -> None:
+        self._work.put(given_up(bundle, self._work.epoch), "not split")
+        self._work.end_order(bundle.bundle_id, OrderOutcome.FAILED, f"not split: {why}")
+
+    def _open(self, bundle: Bundle, owner: NodeId) -> None:
+        self._work.put(opened(bundle, self._work.epoch), "opened")
+        self._work.end_move(bundle.bundle_id, owner)
+
+    def _assign_freed(self) -> None:
+        """Assign what was released without a next owner, rather not to the node that has released it."""
+        work = self._work
+        for bundle in work.take_freed():
+            if work.is_ending(bundle):
+                work.end_order(bundle.bundle_id, OrderOutcome.DONE, "released for good")
+                continue
+            chosen = work.placement.choose(rather_not=bundle.former_owner)
+            if chosen is not None:
+                work.put(assigning(bundle, chosen, work.epoch), "assigned")
+
+    def _open_without_handoff(self) -> None:
+        """Let next owners own at once that take part in no handoffs, because they report no opening."""
+        work = self._work
+        for bundle_id, state in work.state.bundles.in_flight.items():
+            bundle = work.state.bundles.by_id[bundle_id]
+            node = work.node(bundle.next_owner)
+            if state is OwnershipState.ASSIGNING and node is not None and not node.hands_off:
+                self._open(bundle, node.node_id)
+
+    @property
+    def _limit(self) -> str:
+        return f"{self._work.state.cluster.policy.handoff_limit_ms} ms of log time"
+
+    def _is_over(self, node: Node, bundle: Bundle) -> bool:
+        """Whether the time for a step is over, by the clock of the node's partition."""
+        passed_ms = self._work.observations.home_of(node.node_id).since_epoch_ms(bundle.state_epoch)
+        return passed_ms >= self._work.state.cluster.policy.handoff_limit_ms
+
+    def _report(self, node: Node | None, bundle: Bundle, step: BundleStep) -> BundleStepReport | None:
+        """The node's report that it has done a step for this very row; None without one."""
+        if node is None:
+            return None
+        if node.node_id not in self._reports:
+            beat = self._work.observations.latest_heartbeat(node.node_id, node.incarnation)
+            steps = () if beat is None else beat.bundle_steps
+            self._reports[node.node_id] = {each.bundle_id: each for each in steps}
+        report = self._reports[node.node_id].get(bundle.bundle_id)
+        return report if report is not None and (report.version, report.step) == (bundle.version, step) else None

@@ -1,0 +1,132 @@
+"""The agent's threads that make the calls for bundles, so that a service that takes its time holds nothing else up.
+
+One thread watches the time and starts the others. Each of these makes one call after the other, and ends when none is
+due. A call that hangs keeps its thread, and another thread takes its place, up to a bound.
+"""
+
+import queue
+from functools import partial
+from typing import Final, assert_never
+
+from controlplane.core.session.messages import StepDone
+from controlplane.node.callbacks import NodeCallbacks
+from controlplane.node.handoff_settings import HandoffSettings
+from controlplane.node.held_bundle import BundleCall, CallKind
+from controlplane.node.session_thread import SessionThread
+from controlplane.node.shared import Shared
+from controlplane.node.split_bounds import split_bounds
+from controlplane.ports import Mailbox, Threads
+
+_IDLE_MS: Final = 500
+"""The longest time between two looks at whether the agent is to stop."""
+
+
+class BundleCalls:
+    """Makes the calls that the book of bundles asks for, and tells the session of steps that were done."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        callbacks: NodeCallbacks,
+        settings: HandoffSettings,
+        session: SessionThread,
+        threads: Threads,
+    ) -> None:
+        """Set up; :meth:`run` begins to make calls."""
+        self._shared = shared
+        self._callbacks = callbacks
+        self._settings = settings
+        self._session = session
+        self._threads = threads
+        self._wakes: Mailbox[None] = threads.mailbox()
+        self._end_at_ms: int | None = None
+
+    def wake(self) -> None:
+        """Let the thread look at the book: a table, the end of a call or of a request may have changed what is due."""
+        self._wakes.put(None)
+
+    def end(self) -> None:
+        """Let the service close every bundle while the node still is a member, and wait for it within the limit."""
+        shared = self._shared
+        self._begin_to_end(voids=False)
+        self.wake()
+        with shared.changed:
+            shared.changed.wait_for(
+                lambda: shared.bundles.is_empty or shared.failure, self._settings.end_limit_ms / 1_000
+            )
+
+    def run(self) -> None:
+        """Let calls be made until the agent is to stop; then let the service close what it has left, within a limit."""
+        shared, book = self._shared, self._shared.bundles
+        stops = False
+        while True:
+            if not stops and shared.stopping.is_set():
+                stops = True
+                # Whatever the reason is, the node does not serve any more.
+                self._begin_to_end(voids=True)
+            now_ms, end_at_ms = shared.clock.monotonic_ms(), self._end_at_ms
+            attention = book.attend(now_ms)
+            for call in attention.hung:
+                text = "a callback for a bundle takes too long: its bundle waits for it, and others do not"
+                shared.logger.warning(text, callback=call.kind.value, bundle=call.held.bundle_id)
+            while (due := book.begin(now_ms)) is not None:
+                self._threads.thread(partial(shared.guarded, partial(self._work, due)), "node-bundle").start()
+            slots_wake_at_ms = shared.book.attend(now_ms)
+            if book.has_news or shared.book.has_news:
+                self._session.tell(StepDone())
+            if stops and end_at_ms is not None and (book.is_empty or now_ms >= end_at_ms):
+                return
+            wakes_at_ms = (attention.wake_at_ms, slots_wake_at_ms, end_at_ms if stops else None)
+            wakes = [each for each in wakes_at_ms if each is not None]
+            self._wait(min(min(wakes, default=now_ms + _IDLE_MS) - now_ms, _IDLE_MS))
+
+    def _begin_to_end(self, *, voids: bool) -> None:
+        now_ms = self._shared.clock.monotonic_ms()
+        if self._end_at_ms is None:
+            self._end_at_ms = now_ms + self._settings.end_limit_ms
+        self._shared.bundles.end(now_ms, voids=voids)
+
+    def _wait(self, wait_ms: int) -> None:
+        try:
+            self._wakes.get(timeout=max(wait_ms, 1) / 1_000)
+        except queue.Empty:
+            return
+        while not self._wakes.empty():
+            self._wakes.get()
+
+    def _work(self, first: BundleCall) -> None:
+        """Make a call, and then others for as long as some are due."""
+        book, clock = self._shared.bundles, self._shared.clock
+        call: BundleCall | None = first
+        while call is not None:
+            try:
+                bounds = self._make(call)
+            except BaseException:
+                book.abandon(call, clock.monotonic_ms())
+                raise
+            book.finish(call, clock.monotonic_ms(), bounds)
+            if book.is_empty:
+                with self._shared.changed:
+                    self._shared.changed.notify_all()
+            self.wake()
+            call = book.begin(clock.monotonic_ms())
+
+    def _make(self, call: BundleCall) -> tuple[int, ...]:
+        """Make a call; return the bounds of the parts, if it was made to find them."""
+        callbacks, bundle = self._callbacks, call.bundle
+        match call.kind:
+            case CallKind.PREPARING:
+                callbacks.on_bundle_preparing(bundle)
+            case CallKind.ASSIGNED:
+                callbacks.on_bundle_assigned(bundle, call.token)
+            case CallKind.RELEASING:
+                callbacks.on_bundle_releasing(bundle)
+            case CallKind.RELEASED:
+                callbacks.on_bundle_released(call.held.bundle_id, bundle if call.names_another else None)
+            case CallKind.SPLIT:
+                callbacks.on_bundle_split(bundle, call.children)
+            case CallKind.TOPICS:
+                return split_bounds(bundle, callbacks.topics_of_bundle(bundle))
+            case _:
+                assert_never(call.kind)
+        return ()

@@ -1,0 +1,47 @@
+"""How long a node waits for its service when bundles move, and how much it asks of it at once."""
+
+from dataclasses import dataclass, fields
+
+from controlplane.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffSettings:
+    """Settings of the calls for bundles.
+
+    The leader waits for a release for some ten seconds longer than a node can be without contact to the log, and then
+    assigns the bundle whatever the node says. A release that takes longer than the sum of the first two limits here has
+    no effect for the better: the next owner opens the bundle while its topics are still open here, and only fencing
+    tokens tell the two apart.
+
+    Attributes:
+        accepted_limit_ms: longest time for which a release waits for requests that were accepted before it. Then they
+            are voided: their right to serve has ended.
+        release_limit_ms: longest time for which ``on_bundle_releasing`` is waited for. Then the node reports that it
+            has released the bundle.
+        open_limit_ms: time after which ``on_bundle_preparing``, ``on_bundle_assigned``, ``on_bundle_released``,
+            ``on_bundle_split`` or ``topics_of_bundle`` counts as hung, so that other bundles need not wait for it. The
+            bundle itself waits until the call returns.
+        calls_at_once: greatest number of bundles for which calls are made at the same time, without those that hang.
+        hung_calls_at_most: number of hung calls, each with a thread of its own, from which on no further call is made.
+            What this node has to release is then released without its service.
+        end_limit_ms: longest time for which an agent that ends waits for its last calls.
+    """
+
+    accepted_limit_ms: int = 2_000
+    release_limit_ms: int = 5_000
+    open_limit_ms: int = 10_000
+    calls_at_once: int = 16
+    hung_calls_at_most: int = 64
+    end_limit_ms: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Refuse settings with which no call would be made.
+
+        Raises:
+            ConfigurationError: a setting is not positive.
+        """
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value <= 0:
+                raise ConfigurationError(f"handoff setting {each.name} is {value}, expected 1 or more")

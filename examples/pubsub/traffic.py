@@ -1,0 +1,177 @@
+"""Traffic: a producer and a subscriber for each of several topics, with a ledger of what was acknowledged.
+
+Messages are due at a fixed rate. One that has to wait because those before it were not acknowledged yet is late already
+when it is sent, and the time to its acknowledgement counts from when it was due. So a broker that is away for a second
+shows in every message of that second.
+"""
+
+import contextlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from examples.pubsub.client import GivenUp, Producer, PubSubClient, Subscriber
+from examples.pubsub.topic_file import TopicMessage
+from examples.restarts import Latencies
+
+_KEYS: Final = 10
+_ATTEMPTS_AT_MOST: Final = 3
+_READ_TO_THE_END_S: Final = 20.0
+
+
+@dataclass(slots=True)
+class Findings:
+    """What became of messages.
+
+    Attributes:
+        sent: messages that were sent.
+        acknowledged: those that were acknowledged.
+        missing: those that were acknowledged and not received.
+        doubled: those that were received more than once.
+        out_of_order: those that were received after a later message of the same key.
+    """
+
+    sent: int = 0
+    acknowledged: int = 0
+    missing: int = 0
+    doubled: int = 0
+    out_of_order: int = 0
+
+    @property
+    def are_good(self) -> bool:
+        """Whether nothing that was acknowledged is missing, and nothing doubled or out of order."""
+        return not (self.missing or self.doubled or self.out_of_order)
+
+    def plus(self, other: "Findings") -> "Findings":
+        """The sum."""
+        return Findings(
+            self.sent + other.sent,
+            self.acknowledged + other.acknowledged,
+            self.missing + other.missing,
+            self.doubled + other.doubled,
+            self.out_of_order + other.out_of_order,
+        )
+
+
+@dataclass(slots=True)
+class Ledger:
+    """One topic. The text of a message is its number, which grows by 1; ``acknowledged`` has the numbers."""
+
+    topic: str
+    sent: int = 0
+    acknowledged: set[int] = field(default_factory=set)
+    received: list[TopicMessage] = field(default_factory=list)
+
+    def findings(self, received: Sequence[TopicMessage]) -> Findings:
+        """What became of the messages, if a subscriber from offset 0 on has received these."""
+        numbers = Counter(int(message.text) for message in received)
+        last: dict[str, int] = {}
+        out_of_order = 0
+        for message in received:
+            out_of_order += int(message.text) < last.get(message.key, 0)
+            last[message.key] = max(int(message.text), last.get(message.key, 0))
+        return Findings(
+            self.sent,
+            len(self.acknowledged),
+            missing=len(self.acknowledged - numbers.keys()),
+            doubled=sum(count - 1 for count in numbers.values()),
+            out_of_order=out_of_order,
+        )
+
+
+class Traffic:
+    """Producers and subscribers in threads of their own.
+
+    Args:
+        client: sends the requests.
+        topics: one producer and one subscriber for each.
+        rate_per_s: messages to all topics together.
+
+    Attributes:
+        ledgers: one for each topic.
+        latencies: from when a message was due to its acknowledgement.
+        given_up: messages that were not acknowledged.
+        of_many_attempts: messages that took more than 3 attempts.
+    """
+
+    def __init__(self, client: PubSubClient, topics: Sequence[str], rate_per_s: float) -> None:
+        self.ledgers = [Ledger(topic) for topic in topics]
+        self.latencies = Latencies()
+        self.given_up = 0
+        self.of_many_attempts = 0
+        self._client = client
+        self._interval_s = len(topics) / rate_per_s
+        self._lock = threading.Lock()
+        self._no_more = threading.Event()
+        self._ending = threading.Event()
+        self._failure: BaseException | None = None
+        self._producers = self._threads(self._produce)
+        self._subscribers = self._threads(self._receive)
+
+    def start(self) -> None:
+        """Begin."""
+        for thread in (*self._producers, *self._subscribers):
+            thread.start()
+
+    def stop(self) -> Findings:
+        """End, let the subscribers read to the end, and return what became of all messages.
+
+        Raises:
+            BaseException: the error that ended a producer or a subscriber.
+        """
+        self._no_more.set()
+        for thread in self._producers:
+            thread.join()
+        until_s = time.monotonic() + _READ_TO_THE_END_S
+        while not self._all_received() and time.monotonic() < until_s:
+            time.sleep(0.05)
+        self._ending.set()
+        for thread in self._subscribers:
+            thread.join()
+        if self._failure is not None:
+            raise self._failure
+        total = Findings()
+        for ledger in self.ledgers:
+            total = total.plus(ledger.findings(ledger.received))
+        return total
+
+    def _threads(self, work: Callable[[Ledger], None]) -> list[threading.Thread]:
+        def guarded(ledger: Ledger) -> None:
+            try:
+                work(ledger)
+            except BaseException as failure:  # noqa: BLE001 - raised by `stop`
+                self._failure = failure
+
+        return [threading.Thread(target=guarded, args=(ledger,), daemon=True) for ledger in self.ledgers]
+
+    def _all_received(self) -> bool:
+        return all(len(ledger.received) >= len(ledger.acknowledged) for ledger in self.ledgers)
+
+    def _produce(self, ledger: Ledger) -> None:
+        producer = Producer(self._client, ledger.topic)
+        due_s = time.monotonic()
+        while not self._no_more.wait(max(0.0, due_s - time.monotonic())):
+            ledger.sent += 1
+            self._send(producer, ledger, due_s)
+            due_s += self._interval_s
+
+    def _send(self, producer: Producer, ledger: Ledger, due_s: float) -> None:
+        try:
+            acknowledged = producer.send(f"key-{ledger.sent % _KEYS}", str(ledger.sent))
+        except GivenUp:
+            with self._lock:
+                self.given_up += 1
+            return
+        self.latencies.note((time.monotonic() - due_s) * 1_000)
+        ledger.acknowledged.add(ledger.sent)
+        with self._lock:
+            self.of_many_attempts += acknowledged.attempts > _ATTEMPTS_AT_MOST
+
+    def _receive(self, ledger: Ledger) -> None:
+        subscriber = Subscriber(self._client, ledger.topic)
+        while not self._ending.is_set():
+            with contextlib.suppress(GivenUp):
+                ledger.received += subscriber.receive()

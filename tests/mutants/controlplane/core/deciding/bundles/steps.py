@@ -1,0 +1,34 @@
+"""Bugs in ``controlplane/core/deciding/bundles/steps.py``."""
+
+from typing import Final
+
+from tests.mutants.mutant import Bug
+
+_TESTS: Final = ("unit/core/deciding/bundles/test_handoffs.py",)
+
+BUGS: Final = (
+    Bug(
+        "a report for an earlier row counts",
+        "(report.version, report.step) == (bundle.version, step)",
+        "report.step == step",
+        tests=_TESTS,
+    ),
+    Bug(
+        "a bundle is assigned to a next owner that may own nothing any more",
+        "elif work.may_own(bundle.next_owner) and not work.is_ending(bundle):",
+        "elif not work.is_ending(bundle):",
+        tests=_TESTS,
+    ),
+    Bug(
+        "a next owner that does not open is waited for without end",
+        "        return passed_ms >= self._work.state.cluster.policy.handoff_limit_ms",
+        "        return False",
+        tests=_TESTS,
+    ),
+    Bug(
+        "bounds that are not inside of the bundle split it",
+        "if bounds and bundle.lower < bounds[0] and bounds[-1] < bundle.upper:",
+        "if bounds:",
+        tests=_TESTS,
+    ),
+)

@@ -1,0 +1,125 @@
+"""Random histories of orders, deaths, restarts, drains and idle nodes: bundles tile, and every order ends.
+
+After every decision the invariants of states and steps are checked (``World.commit``): the ranges of each namespace
+cover the hash space exactly once, each row follows from the one before it, and owners live.
+"""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from controlplane.core.bundles.orders import BY_NUMBER, BundleOrder, BundleOrderKind
+from controlplane.core.bundles.ownership_state import OwnershipState
+from controlplane.core.bundles.reports import BundleStep
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.deciding.consent import release_bound_ms
+from tests.helpers.bundle_world import BundleWorld
+
+NODES = ("n1", "n2", "n3", "n4")
+LONG_ENOUGH_MS = release_bound_ms(ClusterPolicy().silence_limit_ms) + 5_000
+"""Time within which every order ends that nodes carry out: a release may wait for a former process."""
+
+
+class Handoffs(RuleBasedStateMachine):
+    """Operators, nodes and faults, each at any time."""
+
+    @initialize(limit=st.sampled_from([0, 1, 2, 100]), hands_off=st.booleans())
+    def begin(self, limit: int, hands_off: bool) -> None:
+        """Two nodes own a namespace."""
+        self.world = BundleWorld(ClusterPolicy(slot_count=1, bundle_moves_in_flight=limit, protected_ratio=1.0))
+        self.world.start("n1", hands_off=hands_off)
+        self.world.start("n2")
+        self.world.create(count=3)
+        self.created = 1
+
+    @rule(node=st.sampled_from(NODES), hands_off=st.sampled_from([True, True, True, False]))
+    def start(self, node: str, hands_off: bool) -> None:
+        """A process begins, perhaps beside a former one of the node."""
+        self.world.start(node, hands_off=hands_off)
+
+    @precondition(lambda self: self.world.living)
+    @rule(pick=st.integers(0, 3))
+    def die(self, pick: int) -> None:
+        """A process ends without a word."""
+        self.world.die(sorted(self.world.living)[pick % len(self.world.living)])
+
+    @precondition(lambda self: self.world.living)
+    @rule(pick=st.integers(0, 3), kind=st.sampled_from(["drain_node", "undrain_node", "exclude_node", "include_node"]))
+    def order_node(self, pick: int, kind: str) -> None:
+        """An operator drains or excludes a node, or takes it back."""
+        self.world.ask(kind, node=sorted(self.world.living)[pick % len(self.world.living)])
+
+    @rule(
+        pick=st.integers(0, 9),
+        kind=st.sampled_from([BundleOrderKind.TRANSFER, BundleOrderKind.UNLOAD, BundleOrderKind.SPLIT]),
+        node=st.sampled_from(NODES),
+        split_by=st.sampled_from([BY_NUMBER, "topic_count_equally_divide"]),
+    )
+    def order_bundle(self, pick: int, kind: BundleOrderKind, node: str, split_by: str) -> None:
+        """An operator orders something for a bundle, unless an order stands."""
+        bundles = sorted(self.world.state.bundles.by_id)
+        bundle_id = bundles[pick % len(bundles)] if bundles else ""
+        if not bundles or bundle_id in self.world.state.bundles.orders:
+            return
+        is_split = kind is BundleOrderKind.SPLIT
+        destination = node if kind is BundleOrderKind.TRANSFER else None
+        numbers = (2,) if is_split and split_by == BY_NUMBER else ()
+        self.world.give(BundleOrder(bundle_id, kind, destination, split_by if is_split else "", numbers))
+
+    @rule(pick=st.integers(0, 3))
+    def end_namespace(self, pick: int) -> None:
+        """An operator deletes a namespace: standing orders of its bundles give way."""
+        names = sorted(each.name for each in self.world.state.bundles.namespaces.values() if not each.is_ending)
+        if names:
+            self.world.end_namespace(names[pick % len(names)])
+
+    @precondition(lambda self: self.created < 3)
+    @rule()
+    def create(self) -> None:
+        """An operator creates a namespace."""
+        self.created += 1
+        self.world.create(f"ns{self.created}", 2)
+
+    @rule(node=st.sampled_from(NODES), step=st.sampled_from(list(BundleStep)))
+    def idle(self, node: str, step: BundleStep) -> None:
+        """A node does not do a step any more, or does it again."""
+        self.world.idle ^= {(node, step)}
+
+    @rule(bounds=st.sampled_from([(), (1 << 20,), (1 << 30, 1 << 31)]))
+    def find_bounds(self, bounds: tuple[int, ...]) -> None:
+        """Owners find these bounds, which need not be inside."""
+        self.world.bounds = bounds
+
+    @rule(elapsed_ms=st.sampled_from([100, 300, 1_000, 3_000]))
+    def go(self, elapsed_ms: int) -> None:
+        """Time passes."""
+        self.world.go(elapsed_ms)
+
+    @invariant()
+    def served_by_one(self) -> None:
+        """A bundle that is served has an owner that lives; one without an owner is free or on its way."""
+        if not hasattr(self, "world"):
+            return
+        for bundle in self.world.state.bundles.by_id.values():
+            if bundle.ownership_state is OwnershipState.OWNED:
+                assert self.world.state.membership.nodes[bundle.owner or ""].lives
+
+    def teardown(self) -> None:
+        """When nodes do what they have to, every order ends and every bundle is owned by a node that may own it."""
+        if not hasattr(self, "world"):
+            return
+        world = self.world
+        world.idle.clear()
+        if not world.living:
+            world.start("n9")
+        world.go(LONG_ENOUGH_MS * 2)
+        image = world.state.bundles
+        assert not image.in_flight
+        assert not image.orders
+        assert {each.ownership_state for each in image.by_id.values()} <= {OwnershipState.OWNED}
+        assert {each.owner for each in image.by_id.values()} <= world.state.membership.owner_ids
+        assert not any(each.is_ending for each in image.namespaces.values())
+
+
+Handoffs.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestHandoffs = Handoffs.TestCase

@@ -1,0 +1,113 @@
+"""Random histories of joins, deaths, drains, pins, slow copies and silent leaders: handoffs end, and logs verify.
+
+After every decision the invariants of states and steps are checked (``World.commit``).
+"""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.deciding.consent import release_bound_ms
+from controlplane.core.verification.log_verification import LogVerification
+from tests.helpers.slot_world import SlotWorld
+
+NODES = ("n1", "n2", "n3", "n4")
+SLOTS = 8
+LONG_ENOUGH_MS = release_bound_ms(ClusterPolicy().silence_limit_ms) + 5_000
+
+
+class SlotHandoffs(RuleBasedStateMachine):
+    """Operators, nodes and faults, each at any time."""
+
+    @initialize(
+        copies=st.sampled_from([1, 2, 3]),
+        moves_in_flight=st.sampled_from([0, 1, 3]),
+        slot_policy=st.sampled_from(["minimal", "ring", "rendezvous"]),
+    )
+    def begin(self, copies: int, moves_in_flight: int, slot_policy: str) -> None:
+        """Two nodes hold the slots."""
+        policy = ClusterPolicy(
+            slot_count=SLOTS,
+            replica_count=copies,
+            moves_in_flight=moves_in_flight,
+            slot_policy=slot_policy,
+            protected_ratio=1.0,
+            copy_limit_ms=5_000,
+        )
+        self.world = SlotWorld(policy)
+        self.world.start("n1", "n2")
+
+    @rule(node=st.sampled_from(NODES), hands_off=st.sampled_from([True, True, True, False]))
+    def start(self, node: str, hands_off: bool) -> None:
+        """A process begins, perhaps beside a former one of the node."""
+        self.world.start(node, hands_off=hands_off)
+
+    @precondition(lambda self: self.world.living)
+    @rule(pick=st.integers(0, 3))
+    def die(self, pick: int) -> None:
+        """A process ends without a word."""
+        self.world.die(sorted(self.world.living)[pick % len(self.world.living)])
+
+    @precondition(lambda self: self.world.living)
+    @rule(
+        pick=st.integers(0, 3),
+        kind=st.sampled_from(["drain_node", "undrain_node", "exclude_node", "include_node"]),
+    )
+    def order_node(self, pick: int, kind: str) -> None:
+        """An operator drains or excludes a node, or takes it back."""
+        self.world.ask(kind, node=sorted(self.world.living)[pick % len(self.world.living)])
+
+    @precondition(lambda self: self.world.living)
+    @rule(pick=st.integers(0, 3), slot=st.integers(0, SLOTS - 1), kind=st.sampled_from(["pin_slots", "unpin_slots"]))
+    def pin(self, pick: int, slot: int, kind: str) -> None:
+        """An operator pins a slot's leadership, or ends a pin."""
+        leads = {"leads": "true"} if kind == "pin_slots" else {}
+        self.world.ask(kind, slots=str(slot), node=sorted(self.world.living)[pick % len(self.world.living)], **leads)
+
+    @rule(kind=st.sampled_from(["pause_reconciliation", "resume_reconciliation", "refresh_table"]))
+    def order_table(self, kind: str) -> None:
+        """An operator pauses, resumes or refreshes."""
+        self.world.ask(kind)
+
+    @rule(node=st.sampled_from(NODES), what=st.sampled_from(["copying", "holding"]))
+    def idle(self, node: str, what: str) -> None:
+        """A node does not copy, or says no more that it has released; or does so again."""
+        names: set[str] = getattr(self.world, what)
+        names ^= {node}
+
+    @rule(elapsed_ms=st.sampled_from([100, 300, 1_000, 3_000]))
+    def go(self, elapsed_ms: int) -> None:
+        """Time passes."""
+        self.world.go(elapsed_ms)
+
+    @invariant()
+    def shown_rows_are_those_of_the_state_with_handoffs_over_them(self) -> None:
+        """A row that is shown has the leader of the state, and at most one follower more."""
+        if not hasattr(self, "world"):
+            return
+        for row in self.world.rows():
+            settled = self.world.state.slots.rows[row.slot_id]
+            assert row.leader == settled.leader
+            assert row.leader_epoch == settled.leader_epoch
+            assert len(set(row.followers) - set(settled.followers)) <= 1
+            assert row.next_leader is None or row.next_leader in row.followers
+
+    def teardown(self) -> None:
+        """When nodes do what they have to, every handoff ends, and the whole log is right."""
+        if not hasattr(self, "world"):
+            return
+        world = self.world
+        world.copying.clear()
+        world.holding.clear()
+        if not world.living:
+            world.start("n9")
+        world.ask("resume_reconciliation")
+        world.go(LONG_ENOUGH_MS)
+        assert not world.state.slots.handoffs
+        verification = LogVerification()
+        assert [complaint for each in world.decisions for complaint in verification.check(each)] == []
+
+
+SlotHandoffs.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestSlotHandoffs = SlotHandoffs.TestCase

@@ -1,0 +1,56 @@
+"""Namespaces that are deleted: all their bundles are released first, whatever state they are in."""
+
+import pytest
+
+from controlplane.core.bundles.orders import BY_NUMBER, BundleOrder, BundleOrderKind
+from controlplane.core.bundles.reports import BundleStep
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.deciding.consent import release_bound_ms
+from tests.helpers.bundle_world import BundleWorld
+
+TRANSFER, SPLIT = BundleOrderKind.TRANSFER, BundleOrderKind.SPLIT
+BOUND_MS = release_bound_ms(ClusterPolicy().silence_limit_ms)
+
+
+@pytest.fixture
+def world() -> BundleWorld:
+    """Three nodes that own a namespace."""
+    world = BundleWorld()
+    world.start("n1", "n2", "n3")
+    world.create()
+    return world
+
+
+def test_a_namespace_ends_when_all_its_bundles_are_released(world: BundleWorld) -> None:
+    """Others are untouched."""
+    world.create("other", 2)
+    world.end_namespace()
+    world.go(500)
+    assert {each.namespace for each in world.state.bundles.by_id.values()} == {"other"}
+    assert set(world.state.bundles.namespaces) == {"other"}
+    assert not world.state.bundles.orders
+
+
+def test_it_ends_although_bundles_are_in_every_state(world: BundleWorld) -> None:
+    """Steps under way give way to the end."""
+    world.idle |= {(node_id, step) for node_id in ("n1", "n2", "n3") for step in BundleStep}
+    world.give(
+        BundleOrder(world.bundle(0).bundle_id, TRANSFER, "n2"),
+        BundleOrder(world.bundle(1).bundle_id, SPLIT, None, BY_NUMBER, (2,)),
+    )
+    world.go(300)
+    world.end_namespace()
+    world.idle.clear()
+    world.go(1_000)
+    assert not world.state.bundles.namespaces
+    assert not world.state.bundles.by_id
+
+
+def test_it_ends_although_its_owners_die(world: BundleWorld) -> None:
+    """A dead owner has released its bundles."""
+    world.idle |= {(node_id, BundleStep.RELEASED) for node_id in ("n1", "n2", "n3")}
+    world.end_namespace()
+    world.go(300)
+    world.die("n1")
+    world.go(BOUND_MS + 4_000)
+    assert not world.state.bundles.namespaces

@@ -1,0 +1,263 @@
+"""Handoffs of slot leaderships: each step, each death at a step, each step that does not come about."""
+
+import pytest
+
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.deciding.consent import release_bound_ms
+from controlplane.core.slots.events import SlotHandoffsChanged, SlotHandoffsEnded, SlotsAssigned
+from controlplane.core.verification.log_verification import LogVerification
+from tests.helpers.slot_world import SlotWorld
+
+BOUND_MS = release_bound_ms(ClusterPolicy().silence_limit_ms)
+COPY_LIMIT_MS = 30_000
+ONE_COPY = ClusterPolicy(slot_count=8, replica_count=1, copy_limit_ms=COPY_LIMIT_MS)
+
+
+@pytest.fixture
+def world() -> SlotWorld:
+    """Two nodes with two copies of each slot, and a third one that gets none yet: the table is paused."""
+    world = SlotWorld()
+    world.start("n1", "n2")
+    world.go(500)
+    return world
+
+
+def verified(world: SlotWorld) -> None:
+    """What ``log verify`` says of the whole log: nothing."""
+    verification = LogVerification()
+    assert [complaint for decision in world.decisions for complaint in verification.check(decision)] == []
+    assert verification.check_end() == []
+
+
+def leads(world: SlotWorld, node_id: str) -> set[int]:
+    """The slots that a node leads, whether it has to release them or not."""
+    return {slot.slot_id for slot in world.state.slots.table if slot.leader == node_id}
+
+
+class TestSteps:
+    """Prepare, release and assign."""
+
+    def test_a_follower_in_sync_leads_after_one_release(self, world: SlotWorld) -> None:
+        """It has the data, so nothing is copied."""
+        led = leads(world, "n1")
+        world.leave("n1")
+        decisions = world.go(100)
+        assert {handoff.next_leader for handoff in world.state.slots.handoffs.values()} == {"n2"}
+        assert all(handoff.releases for handoff in world.state.slots.handoffs.values())
+        assert world.led("n1") == set()
+        assert leads(world, "n1") == led
+        decisions += world.go(200)
+        assert leads(world, "n1") == set()
+        assert not world.state.slots.handoffs
+        assert sum(isinstance(event, SlotHandoffsChanged) for each in decisions for event in each.events) == 1
+        verified(world)
+
+    def test_the_next_leader_copies_as_an_additional_follower_first(self) -> None:
+        """The leader serves on for as long as the copy takes."""
+        world = SlotWorld(ONE_COPY)
+        world.start("n1")
+        world.copying.add("n2")
+        world.start("n2")
+        world.go(1_000)
+        handoffs = world.state.slots.handoffs
+        assert len(handoffs) == 4
+        rows = [row for row in world.rows() if row.slot_id in handoffs]
+        assert {(row.leader, row.followers, row.next_leader) for row in rows} == {("n1", ("n2",), None)}
+        assert world.led("n1") == set(range(8))
+        world.copying.clear()
+        world.go(300)
+        assert len(world.led("n2")) == 4
+        assert all(row.followers == () for row in world.rows())
+        verified(world)
+
+    def test_the_new_leader_has_a_new_token(self, world: SlotWorld) -> None:
+        """Each leadership has its own."""
+        before = {slot.slot_id: slot.leader_epoch for slot in world.state.slots.table}
+        moved = leads(world, "n1")
+        world.leave("n1")
+        world.go(300)
+        assert all(world.state.slots.rows[slot_id].leader_epoch > before[slot_id] for slot_id in moved)
+
+    def test_the_leader_is_waited_for_until_it_has_certainly_stopped(self, world: SlotWorld) -> None:
+        """A silent leader that lives keeps its slots until then, and no longer."""
+        world.holding.add("n1")
+        led = leads(world, "n1")
+        world.leave("n1")
+        world.go(BOUND_MS - 200)
+        assert leads(world, "n1") == led
+        world.go(600)
+        assert leads(world, "n1") == set()
+        assert "n1 has said nothing for" in "".join(cause.evidence for d in world.decisions for cause in d.causes)
+        verified(world)
+
+    def test_a_copy_that_does_not_end_is_not_waited_for_without_end(self) -> None:
+        """Every step ends in bounded log time."""
+        world = SlotWorld(ONE_COPY)
+        world.start("n1")
+        world.copying.add("n2")
+        world.start("n2")
+        world.go(COPY_LIMIT_MS - 500)
+        assert leads(world, "n2") == set()
+        world.go(1_500)
+        assert len(leads(world, "n2")) == 4
+        verified(world)
+
+    def test_moves_in_flight_bound_what_is_copied_at_once(self) -> None:
+        """The pace counts additional followers, too."""
+        world = SlotWorld(ClusterPolicy(slot_count=8, replica_count=1, moves_in_flight=2))
+        world.start("n1")
+        world.copying.add("n2")
+        world.start("n2")
+        world.go(1_000)
+        assert len(world.state.slots.handoffs) == 2
+        world.copying.clear()
+        world.go(1_500)
+        assert len(world.led("n2")) == 4
+        verified(world)
+
+    def test_a_new_process_cannot_say_for_the_former_one_that_it_has_released(self, world: SlotWorld) -> None:
+        """The former process may be cut off from the table."""
+        world.start("n1")
+        world.go(1_000)
+        led = leads(world, "n1")
+        assert led
+        world.leave("n1", world.living["n1"])
+        world.go(3_000)
+        assert world.led("n1") == led
+        world.go(BOUND_MS)
+        assert leads(world, "n1") == set()
+
+
+class TestDeaths:
+    """Deaths of owners and next owners, at each step."""
+
+    def test_a_leader_that_dies_while_it_releases_loses_its_slots_at_once(self, world: SlotWorld) -> None:
+        """A death waits for no consent."""
+        world.holding.add("n1")
+        world.leave("n1")
+        world.go(300)
+        world.die("n1")
+        world.go(3_000)
+        assert leads(world, "n2") == set(range(8))
+        assert not world.state.slots.handoffs
+        verified(world)
+
+    def test_a_leader_whose_next_leader_dies_serves_on_under_its_token(self) -> None:
+        """Nothing else has served meanwhile."""
+        world = SlotWorld(ONE_COPY)
+        world.start("n1")
+        before = {slot.slot_id: slot.leader_epoch for slot in world.state.slots.table}
+        world.holding.add("n1")
+        world.start("n2")
+        world.go(500)
+        assert any(handoff.releases for handoff in world.state.slots.handoffs.values())
+        world.die("n2")
+        decisions = world.go(3_000)
+        assert world.led("n1") == set(range(8))
+        assert {slot.slot_id: slot.leader_epoch for slot in world.state.slots.table} == before
+        assert any(isinstance(event, SlotHandoffsEnded) for each in decisions for event in each.events)
+        verified(world)
+
+    def test_a_next_leader_that_dies_while_it_copies_leaves_no_trace(self) -> None:
+        """The table is as it was."""
+        world = SlotWorld(ONE_COPY)
+        world.start("n1")
+        rows = world.rows()
+        world.copying.add("n2")
+        world.start("n2")
+        world.go(500)
+        assert world.state.slots.handoffs
+        world.die("n2")
+        world.go(3_000)
+        assert world.rows() == rows
+        verified(world)
+
+    def test_a_next_leader_that_restarts_copies_again(self) -> None:
+        """A new process has none of the data."""
+        world = SlotWorld(ONE_COPY)
+        world.start("n1")
+        world.holding.add("n1")
+        world.start("n2")
+        world.go(500)
+        world.copying.add("n2")
+        world.start("n2")
+        world.go(1_000)
+        assert world.led("n1") == set(range(8))
+        world.copying.clear()
+        world.holding.clear()
+        world.go(1_000)
+        assert len(world.led("n2")) == 4
+        verified(world)
+
+
+class TestPlans:
+    """Plans that change while a handoff is under way."""
+
+    def test_a_pause_lets_leaders_serve_on(self, world: SlotWorld) -> None:
+        """A release that is under way is taken back."""
+        world.holding.add("n1")
+        led = world.led("n1")
+        world.leave("n1")
+        world.go(300)
+        assert not world.led("n1")
+        world.ask("pause_reconciliation")
+        assert world.led("n1") == led
+        world.holding.clear()
+        world.ask("resume_reconciliation")
+        world.go(500)
+        assert not leads(world, "n1")
+        verified(world)
+
+    def test_an_undrain_lets_the_leader_serve_on(self, world: SlotWorld) -> None:
+        """The plan that needed the move is gone."""
+        world.holding.add("n1")
+        led = world.led("n1")
+        world.ask("drain_node", node="n1")
+        world.go(300)
+        assert not world.led("n1")
+        world.ask("undrain_node", node="n1")
+        world.go(300)
+        assert world.led("n1") == led
+        verified(world)
+
+    def test_a_handoff_goes_on_under_a_plan_that_leads_to_the_same_node(self, world: SlotWorld) -> None:
+        """A copy of an hour is not begun again because a node joins."""
+        world.holding.add("n1")
+        world.leave("n1")
+        world.go(300)
+        before = dict(world.state.slots.handoffs)
+        world.start("s1", hands_off=False)
+        world.ask("refresh_table")
+        after = world.state.slots.handoffs
+        assert {each: after[each] for each in before if each in after and before[each] == after[each]} != {}
+        verified(world)
+
+    def test_a_split_of_slots_ends_in_a_whole_table(self, world: SlotWorld) -> None:
+        """Parts begin with the rows of the state."""
+        world.holding.add("n1")
+        world.leave("n1")
+        world.go(300)
+        world.ask("change_policy", slot_count="16")
+        world.holding.clear()
+        world.go(1_000)
+        assert world.led("n2") == set(range(16))
+        verified(world)
+
+    def test_nodes_of_before_move_by_one_row(self) -> None:
+        """They would never say that they have released a slot."""
+        world = SlotWorld(ONE_COPY)
+        world.start("n1", hands_off=False)
+        world.start("n2")
+        decisions = world.go(300)
+        assert len(leads(world, "n2")) == 4
+        assert not any(isinstance(event, SlotHandoffsChanged) for each in decisions for event in each.events)
+
+    def test_a_policy_that_paces_itself_moves_by_one_row(self) -> None:
+        """SOFARegistry's rules stay exactly what they are."""
+        world = SlotWorld(ClusterPolicy(slot_count=8, slot_policy="sofa"))
+        world.start("n1", "n2")
+        world.go(5_000)
+        world.leave("n1")
+        world.go(5_000)
+        assert not any(isinstance(event, SlotHandoffsChanged) for d in world.decisions for event in d.events)
+        assert any(isinstance(event, SlotsAssigned) for d in world.decisions for event in d.events)
