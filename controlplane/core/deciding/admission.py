@@ -92,7 +92,7 @@ def _replaced_epoch(draft: Draft, known: Node | None) -> Epoch:
     if known is None:
         return Epoch(0)
     # Of a node that was fenced or left, nothing runs that has not stopped; but one before it may.
-    return draft.epoch if draft.before.membership.nodes[known.node_id].lives else known.replaced_epoch
+    return draft.epoch if known.lives else known.replaced_epoch
 
 
 def _go(draft: Draft, record: InputRecord, going: NodeLeaving | NodeLeft, now_ms: int) -> tuple[str, str] | None:

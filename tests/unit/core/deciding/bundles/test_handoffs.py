@@ -280,6 +280,14 @@ class TestDeaths:
         world.go(1_500)
         assert world.bundle().owner == "n3"
 
+    def test_two_processes_of_an_unknown_node_may_join_in_one_decision(self, world: BundleWorld) -> None:
+        """The second one takes the place of the first, which may serve as soon as it reads that it was admitted."""
+        for incarnation in (1, 2):
+            world.join("n4", incarnation, hands_off=True)
+        world.go(1_000)
+        node = world.state.membership.nodes["n4"]
+        assert (node.incarnation, node.replaced_epoch) == (2, world.state.epoch)
+
     def test_a_release_is_taken_back_when_a_new_process_takes_the_place_of_the_owner(self, world: BundleWorld) -> None:
         """The new process serves, instead of nothing for as long as the former one may."""
         world.idle.add(("n1", BundleStep.RELEASED))
