@@ -1,8 +1,11 @@
 """A run whose events are written down instead of chosen: for cases that have a name."""
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
+from unittest.mock import patch
 
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.image import ClusterImage
@@ -12,6 +15,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import ControllerId, Term
+from controlplane.node import session_thread
 from tests.helpers.fencing_bounds import Bounds
 from tests.simulation.invariants.healing import what_did_not_heal
 from tests.simulation.plan import Item
@@ -168,6 +172,13 @@ def begun(setting: Setting = USUAL) -> Script:
     script.start()
     script.go_on_until(lambda: script.state.membership.nodes.keys() == set(NODES) and script.is_well(), 5_000)
     return script
+
+
+@contextmanager
+def agents_of_before() -> Iterator[None]:
+    """All agents are of a release before handoffs: what is planned moves by one row, and nothing is released first."""
+    with patch.object(session_thread, "HANDOFFS_FROM_LEVEL", sys.maxsize):
+        yield
 
 
 def end_scripts() -> None:

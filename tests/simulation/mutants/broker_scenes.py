@@ -1,7 +1,7 @@
 """Scripts for situations that only a Kafka of several brokers gets into."""
 
 from controlplane.config import ROUTING_TABLE
-from tests.simulation.script import Script, begun
+from tests.simulation.script import Script, agents_of_before, begun
 
 
 def let_marker_of_table_be_late(script: Script, milliseconds: int) -> None:
@@ -13,6 +13,7 @@ def let_marker_of_table_be_late(script: Script, milliseconds: int) -> None:
     script.world.broker.write_markers(topic, 0)
 
 
+@agents_of_before()
 def the_tables_marker_is_late() -> None:
     """Nodes read the table to an end behind which their slots are given away."""
     script = begun()

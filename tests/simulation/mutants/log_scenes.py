@@ -12,7 +12,7 @@ from controlplane.service.follower import LogFollower
 from controlplane.testing import MemoryLogReader
 from tests.simulation.invariants.log_watch import CONTINUES
 from tests.simulation.recreated import STOPPED
-from tests.simulation.script import Script, begun
+from tests.simulation.script import Script, agents_of_before, begun
 from tests.simulation.setting import CLIENTS, CONTROLLERS, NODES
 
 
@@ -81,6 +81,7 @@ def let_markers_be_late(script: Script, milliseconds: int) -> None:
         broker.write_markers(topic, 0)
 
 
+@agents_of_before()
 def markers_are_late() -> None:
     """A commit is acknowledged, and no reader gets as far for twelve seconds."""
     script = begun()

@@ -37,9 +37,9 @@ def a_limit_falls_while_a_node_is_cut_off() -> None:
 
 
 def a_cluster_runs_for_a_minute() -> None:
-    """Longer than the window of log time that observations have to remember."""
+    """Much longer than the window of log time that observations have to remember."""
     script = begun()
-    script.go_on(60_000)
+    script.go_on(75_000)
     script.judge_end()
 
 

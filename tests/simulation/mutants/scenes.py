@@ -14,7 +14,7 @@ from controlplane.core.values.partitioning import partition_of
 from controlplane.node import Access, NodeAgent, SessionState
 from tests.simulation.invariants.verdicts import BrokenInvariantError
 from tests.simulation.network import TABLE
-from tests.simulation.script import USUAL, Script, begun
+from tests.simulation.script import USUAL, Script, agents_of_before, begun
 from tests.simulation.setting import CONTROLLERS, NODES
 
 ONE_OF_A_CUT: Final = "of a whole fleet that is cut off at once, one node is fenced"
@@ -100,6 +100,7 @@ def a_machine_is_suspended() -> None:
     script.judge_end()
 
 
+@agents_of_before()
 def a_node_hears_nothing_of_a_move() -> None:
     """It serves, and its heartbeats arrive; its slots are moved away, and neither the table nor other nodes tell it."""
     script = begun()
