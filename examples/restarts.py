@@ -61,7 +61,7 @@ class Processes:
         return self._folder / f"{name}.log"
 
     def check(self) -> None:
-        """Raise an error if a process has ended that nobody has stopped."""
+        """Raise an error if a process has ended that no call has stopped."""
         for name, process in self._running.items():
             if process.poll() is not None:
                 raise RuntimeError(f"{name} has ended with {process.returncode}: see {self.log_of(name)}")

@@ -31,7 +31,7 @@ def numbers(file: TopicFile) -> list[int]:
 
 
 def test_messages_have_their_offsets_in_order(path: Path) -> None:
-    """Also for whoever opens the file later."""
+    """Also for a process that opens the file later."""
     file = TopicFile(path)
     assert [file.append((1, 5), message(number)) for number in (1, 2, 3)] == [0, 1, 2]
     assert file.read(1, 1) == [message(2)]

@@ -113,7 +113,7 @@ def carry_out(
     if ended:
         events.append(SlotHandoffsEnded(ended))
     # Emergencies wait for no handoff: the dead leave a row at once, also if its leadership moves later.
-    cleaned = [slot for slot in _without_dead(request) if slot.slot_id in step.waiting]
+    cleaned = _without_dead(request, step.waiting)
     again = [going_on[slot.slot_id] for slot in cleaned if slot.slot_id in going_on]
     events += _assigned(holdings, request, sorted([*step.rows, *cleaned], key=lambda slot: slot.slot_id))
     later = {*(waiting.slot_id for waiting in due.waiting), *step.waiting}
@@ -222,18 +222,15 @@ def due_plan(
     return DuePlan(tuple(slot for _, slot in sorted(chosen.items())), tuple(sorted(waiting)))
 
 
-def _without_dead(request: SlotRequest) -> tuple[Slot, ...]:
-    """The rows of living leaders that have dead followers, without these."""
+def _without_dead(request: SlotRequest, slot_ids: Iterable[SlotId]) -> tuple[Slot, ...]:
+    """Of these slots, the rows of living leaders that have dead followers, without these."""
+    rows = tuple(request.slots[slot_id] for slot_id in slot_ids)
+    dead = frozenset(name for slot in rows for name in slot.replicas) - request.survivors
     return tuple(
         new
-        for old, new in zip(request.slots, _living_rows(request), strict=True)
+        for old, new in zip(rows, without_nodes(rows, dead), strict=True)
         if new is not old and new.leader == old.leader is not None
     )
-
-
-def _living_rows(request: SlotRequest) -> tuple[Slot, ...]:
-    dead = frozenset(name for slot in request.slots for name in slot.replicas) - request.survivors
-    return without_nodes(request.slots, dead)
 
 
 def _without_room(

@@ -89,17 +89,10 @@ def runs_of(slot_ids: Iterable[SlotId]) -> tuple[int, ...]:
 
 def grouped(held: Iterable[tuple[SlotId, ReplicaStatus, int]]) -> tuple[SlotGroup, ...]:
     """The groups of held slots, each with status and time of its last sync, ascending by slot."""
-    runs: dict[tuple[ReplicaStatus, int], list[int]] = {}
-    ends: dict[tuple[ReplicaStatus, int], int] = {}
+    alike: dict[tuple[ReplicaStatus, int], list[SlotId]] = {}
     for slot_id, status, last_sync_ms in held:
-        key = (status, last_sync_ms)
-        end = ends.get(key, 0)
-        if key in runs and end == slot_id:
-            runs[key][-1] += 1
-        else:
-            runs.setdefault(key, []).extend((slot_id - end, 1))
-        ends[key] = slot_id + 1
-    return tuple(SlotGroup(*key, tuple(numbers)) for key, numbers in runs.items())
+        alike.setdefault((status, last_sync_ms), []).append(slot_id)
+    return tuple(SlotGroup(*key, runs_of(slot_ids)) for key, slot_ids in alike.items())
 
 
 def merged(groups: Iterable[SlotGroup]) -> tuple[SlotGroup, ...]:

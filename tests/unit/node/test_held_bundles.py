@@ -102,7 +102,7 @@ def test_a_bundle_that_is_taken_away_voids_its_requests_at_once() -> None:
 
 
 def test_a_bundle_lost_and_gained_again_in_skipped_epochs_is_opened_again() -> None:
-    """Two tables that give it to this node do not say that nobody else had it in between: the owner epoch does."""
+    """Two tables that give it to this node do not say that no other node had it in between: the owner epoch does."""
     story = owning()
     call = story.accept()
     story.write_unseen(taken, "a")
@@ -245,7 +245,7 @@ def test_below_level_3_bundles_are_lost_and_gained_by_single_rows() -> None:
 
 
 def test_below_level_3_a_row_written_in_skipped_epochs_counts_as_lost_and_gained() -> None:
-    """No owner epoch says that nobody else had it. The first row of level 3 continues what was held."""
+    """No owner epoch says that no other node had it. The first row of level 3 continues what was held."""
     story = Story(has_handoffs=False)
     story.own(WHOLE, "n")
     story.follow()
