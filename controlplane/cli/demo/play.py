@@ -365,8 +365,9 @@ def _measure(report: StepReport, decisions: list[LoggedDecision]) -> None:
     epochs = [logged.decision.epoch for logged in decisions]
     certificates = evidence.certificates_of(decisions)
     report.epochs = (epochs[0], epochs[-1]) if epochs else None
-    report.moved = sum(logged.decision.moves_carried_out for logged in decisions)
+    report.moved = sum(certificate.moved for certificate in certificates)
     report.least_moved = sum(certificate.least_moved for certificate in certificates)
+    report.moves_carried_out = sum(logged.decision.moves_carried_out for logged in decisions)
     report.leader_changes = sum(logged.decision.leader_changes_carried_out for logged in decisions)
 
 

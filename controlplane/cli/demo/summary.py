@@ -18,6 +18,7 @@ STEP_COLUMNS = (
     "epochs",
     "moved",
     "least",
+    "carried_out",
     "leader_changes",
     "detected_ms",
     "readable_ms",
@@ -27,7 +28,8 @@ STEP_COLUMNS = (
     "window_s",
 )
 LEGEND = """\
-epochs: routing tables published in the step. moved, least: replicas moved by its decisions, and the proven least.
+epochs: routing tables published in the step. moved, least: replicas that its plans move, and the proven least.
+carried out: of these in the step. The rest follows, or a later plan has made it needless. leader changes: carried out.
 detected: from the cause to the decision in the log (hot: to the last report that counted).
 readable: from the cause to the swap in a routing client (hot: to the candidate in its topic).
 answered, refused, failed: requests of the traffic in the step's window; a refused one is tried again elsewhere.
@@ -41,9 +43,10 @@ class StepReport:
     Attributes:
         title: the step's title.
         epochs: first and last epoch published in it; None if none was.
-        moved: replicas moved by its decisions.
-        least_moved: the proven least of these decisions.
-        leader_changes: slots that got another leader.
+        moved: replicas that the plans of its decisions move.
+        least_moved: the proven least of these plans.
+        moves_carried_out: replicas that were moved in the step. A later plan replaces what an earlier one had left.
+        leader_changes: slots that got another leader in the step.
         detected_ms: from the cause to the append of the decision about it.
         readable_ms: from the cause to the swap in a routing client.
         counts: requests in the step's window.
@@ -55,6 +58,7 @@ class StepReport:
     epochs: tuple[int, int] | None = None
     moved: int = 0
     least_moved: int = 0
+    moves_carried_out: int = 0
     leader_changes: int = 0
     detected_ms: int | None = None
     readable_ms: int | None = None
@@ -69,6 +73,7 @@ class StepReport:
             "epochs": _range(self.epochs),
             "moved": self.moved,
             "least": self.least_moved,
+            "carried_out": self.moves_carried_out,
             "leader_changes": self.leader_changes,
             "detected_ms": self.detected_ms,
             "readable_ms": self.readable_ms,

@@ -123,14 +123,14 @@ def test_everybody_has_caught_up_only_when_everybody_says_so(killed: PublishedWo
 
 def test_summary_prints_and_keeps_what_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """People read the table, programs the report: both hold the same."""
-    step = StepReport("a node is killed", (4, 5), 85, 85, 43, 2_700, 2_750, Counts(1_000, 12, 3), 7.26)
+    step = StepReport("a node is killed", (4, 5), 85, 85, 80, 43, 2_700, 2_750, Counts(1_000, 12, 3), 7.26)
     step.checks.append(Check("it is fenced", passed=True, seen="seq 9", after_s=2.7))
     query = QueryResult("select 1 as one", [{"one": 1}])
     summary.print_summary([step], [query], 100.0)
     printed = capsys.readouterr().out
     row = next(line for line in printed.splitlines() if line.startswith("a node is killed"))
     assert row.split("  ")[1:] != []
-    assert row.split()[4:] == ["4-5", "85", "85", "43", "2700", "2750", "1000", "12", "3", "7.3"]
+    assert row.split()[4:] == ["4-5", "85", "85", "80", "43", "2700", "2750", "1000", "12", "3", "7.3"]
     assert "SQL: select 1 as one" in printed
     summary.write_report(tmp_path / "report.json", [step], [query], "it failed")
     report = json.loads((tmp_path / "report.json").read_text())
