@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, assert_never
 
 from controlplane.config import HEARTBEATS, MEMBERSHIP
-from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft
 from controlplane.core.membership.node import PROCESSES_FROM_LEVEL

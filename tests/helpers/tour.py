@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL
-from controlplane.core.cluster.policy import FEATURE_LEVEL, SEVERAL_BROKERS_LEVEL, ClusterPolicy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, HANDOFFS_FROM_LEVEL, SEVERAL_BROKERS_LEVEL, ClusterPolicy
 from controlplane.core.deciding.what_if import what_if
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent

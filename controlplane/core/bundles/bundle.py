@@ -6,6 +6,7 @@ from typing import Final
 
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.ranges import LAST_HASH, HashRange, equal_boundaries
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.values.canonical import later, union_member
 from controlplane.core.values.identifiers import Epoch, NamespaceName, NodeId
 
@@ -13,8 +14,6 @@ HASH_SPACE = 1 << 32
 """Number of hashes, 0 to 2^32 - 1, that the bundles of a namespace divide."""
 PULSAR_BOUNDS_LEVEL: Final = 2
 """The feature level from which a new namespace is divided at Pulsar's bounds."""
-HANDOFFS_FROM_LEVEL: Final = 3
-"""The feature level from which bundles move by handoff, and rows say in which state of it a bundle is."""
 _NO_EPOCH: Final = Epoch(0)
 
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL, Bundle, Namespace
+from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.bundles.orders import BundleOrder, EndedOrder
 from controlplane.core.bundles.tenants import Tenant
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.values.events import CallsFor, event
 from controlplane.core.values.identifiers import NamespaceName, NodeId, TenantName
 

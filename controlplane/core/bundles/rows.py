@@ -6,7 +6,7 @@ Tenants have no rows: clients and nodes do not use them.
 from collections.abc import Iterable
 from typing import Final, assert_never, get_args
 
-from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL, Bundle, Namespace
+from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.bundles.events import (
     BundleEvent,
     BundleOrdersEnded,
@@ -20,6 +20,7 @@ from controlplane.core.bundles.events import (
     TenantSet,
 )
 from controlplane.core.bundles.image import BundlesImage
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.values.identifiers import NamespaceName
 from controlplane.core.values.row_kind import RowKind
 

@@ -42,6 +42,8 @@ A new log begins at the newest level that its first leader supports. From then o
 
 SEVERAL_BROKERS_LEVEL = 3
 """The feature level from which decisions hold with several brokers, whose clocks and connections fail separately."""
+HANDOFFS_FROM_LEVEL = 3
+"""The feature level from which slots and bundles move by handoff: nodes say that they take part, and rows show it."""
 HEARTBEAT_INTERVAL_MS = 1_000
 """The interval between two heartbeats of a node, unless it is configured otherwise or the silence limit is short."""
 

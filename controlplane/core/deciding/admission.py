@@ -2,18 +2,13 @@
 
 from typing import Final
 
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
-from controlplane.core.membership.node import (
-    HANDOFFS_FROM_LEVEL,
-    PROCESSES_FROM_LEVEL,
-    Node,
-    NodeStatus,
-    are_two_processes,
-)
+from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, Node, NodeStatus, are_two_processes
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.inputs import InputRecord, Refusal
 

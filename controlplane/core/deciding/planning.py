@@ -3,8 +3,9 @@
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL, assign_orphans
+from controlplane.core.bundles.bundle import assign_orphans
 from controlplane.core.bundles.events import BundlesAssigned
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.deciding.bundles.hand_off import hand_off_bundles, repair_bundles
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.deciding.slot_witness import witness_of

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controlplane.core.bundles.reports import BundleStatus, BundleStepReport
-from controlplane.core.membership.node import HANDOFFS_FROM_LEVEL, PROCESSES_FROM_LEVEL, NodeRole
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
+from controlplane.core.membership.node import PROCESSES_FROM_LEVEL, NodeRole
 from controlplane.core.slots.reports import ReleasedSlots, SlotGroup, SlotSettings, SlotStatus
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.canonical import later

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.canonical import later
 from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, ProcessId
@@ -58,8 +59,6 @@ TRANSITIONS: dict[tuple[NodeStatus | None, str], NodeStatus] = {
 
 PROCESSES_FROM_LEVEL: Final = 3
 """The feature level from which records of a node name its process beside the incarnation."""
-HANDOFFS_FROM_LEVEL: Final = 3
-"""The feature level from which a node's join says whether it takes part in handoffs."""
 
 
 def are_two_processes(one: ProcessId, other: ProcessId) -> bool:

@@ -9,14 +9,14 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Final
 
-from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL, Bundle
+from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.bundles.events import BundleOrdersGiven
 from controlplane.core.bundles.orders import BY_NUMBER, BY_POSITIONS, BundleOrder, BundleOrderKind
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.profiles.split_rules import SPLIT_RULES
 from controlplane.core.bundles.ranges import LAST_HASH, inner_bounds
 from controlplane.core.bundles.splitting.algorithms import SpecifiedPositionsDivide
-from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL, MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State

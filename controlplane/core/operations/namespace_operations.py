@@ -2,18 +2,12 @@
 
 from typing import Final
 
-from controlplane.core.bundles.bundle import (
-    HANDOFFS_FROM_LEVEL,
-    PULSAR_BOUNDS_LEVEL,
-    Namespace,
-    bundles_at_level_1,
-    equal_bundles,
-)
+from controlplane.core.bundles.bundle import PULSAR_BOUNDS_LEVEL, Namespace, bundles_at_level_1, equal_bundles
 from controlplane.core.bundles.events import BundleOrdersEnded, BundleOrdersGiven, NamespaceCreated, NamespaceEnding
 from controlplane.core.bundles.names import check_namespace_name
 from controlplane.core.bundles.orders import BundleOrder, BundleOrderKind, EndedOrder, OrderOutcome
 from controlplane.core.bundles.ownership_channel.live_rows import created
-from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL, MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.operations.answers import Answer, done, refused

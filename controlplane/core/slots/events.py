@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.slots.handoffs import SlotHandoff
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.plans import Departure
-from controlplane.core.slots.table import SLOT_HANDOFFS_FROM_LEVEL, Slot
+from controlplane.core.slots.table import Slot
 from controlplane.core.values.events import CallsFor, event
 from controlplane.core.values.identifiers import NodeId, Seq, SlotId
 
@@ -135,7 +136,7 @@ class ReplicasLeft:
 @event(
     calls_for=CallsFor.NOTHING,
     nodes=lambda each: (handoff.next_leader for handoff in each.handoffs),
-    since_level=SLOT_HANDOFFS_FROM_LEVEL,
+    since_level=HANDOFFS_FROM_LEVEL,
 )
 @dataclass(frozen=True, slots=True)
 class SlotHandoffsChanged:
@@ -147,7 +148,7 @@ class SlotHandoffsChanged:
     handoffs: tuple[SlotHandoff, ...]
 
 
-@event(calls_for=CallsFor.NOTHING, since_level=SLOT_HANDOFFS_FROM_LEVEL)
+@event(calls_for=CallsFor.NOTHING, since_level=HANDOFFS_FROM_LEVEL)
 @dataclass(frozen=True, slots=True)
 class SlotHandoffsEnded:
     """Handoffs of slots end, and their leaders serve on, because nothing is planned for the slots any more."""

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.slots.handoffs import SlotHandoff, shown
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.plans import Departure, PlanInFlight
-from controlplane.core.slots.table import SLOT_HANDOFFS_FROM_LEVEL, Slot
+from controlplane.core.slots.table import Slot
 from controlplane.core.values.canonical import later
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import NodeId, SlotId
@@ -40,7 +41,7 @@ class SlotsImage(Image):
     departed: Entries[SlotAndNode, Departure] = field(default_factory=Entries)
     memory: Entries[str, str] = field(default_factory=Entries)
     handoffs: Entries[SlotId, SlotHandoff] = field(
-        default_factory=Entries, metadata=later(since_level=SLOT_HANDOFFS_FROM_LEVEL)
+        default_factory=Entries, metadata=later(since_level=HANDOFFS_FROM_LEVEL)
     )
     plan: PlanInFlight | None = None
     paused: bool = False

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final, assert_never, get_args
 
 from controlplane.core.cluster.events import ClusterCreated
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.slots.events import (
     PlanDropped,
     PlanMade,
@@ -22,7 +23,7 @@ from controlplane.core.slots.events import (
     SlotsUnpinned,
 )
 from controlplane.core.slots.image import SlotsImage
-from controlplane.core.slots.table import SLOT_HANDOFFS_FROM_LEVEL, Slot
+from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import SlotId
 from controlplane.core.values.row_kind import RowKind
 
@@ -62,7 +63,7 @@ def slot_number(text: str) -> SlotId | None:
 SLOT_ROWS: Final = RowKind(
     name="slot",
     record=Slot,
-    levels=(1, SLOT_HANDOFFS_FROM_LEVEL),
+    levels=(1, HANDOFFS_FROM_LEVEL),
     image=SlotsImage,
     ids=lambda image: image.rows,
     row=lambda image, slot_id: image.shown_row(slot_id),

@@ -3,13 +3,10 @@
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Final
 
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL
 from controlplane.core.values.canonical import later, union_member
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
-
-SLOT_HANDOFFS_FROM_LEVEL: Final = 3
-"""The feature level from which leaderships of slots move by handoff, and rows show it."""
 
 
 @union_member
@@ -32,8 +29,8 @@ class Slot:
     leader: NodeId | None
     followers: tuple[NodeId, ...]
     leader_epoch: Epoch
-    next_leader: NodeId | None = field(default=None, metadata=later(since_level=SLOT_HANDOFFS_FROM_LEVEL))
-    release_epoch: Epoch = field(default=Epoch(0), metadata=later(since_level=SLOT_HANDOFFS_FROM_LEVEL))
+    next_leader: NodeId | None = field(default=None, metadata=later(since_level=HANDOFFS_FROM_LEVEL))
+    release_epoch: Epoch = field(default=Epoch(0), metadata=later(since_level=HANDOFFS_FROM_LEVEL))
 
     @property
     def replicas(self) -> tuple[NodeId, ...]:

@@ -12,7 +12,7 @@ from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP, ROUTING_TABLE, ClusterConfig
-from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL, Bundle, equal_bundles
+from controlplane.core.bundles.bundle import Bundle, equal_bundles
 from controlplane.core.bundles.ownership_channel.live_rows import (
     assigning,
     children_of,
@@ -24,7 +24,7 @@ from controlplane.core.bundles.ownership_channel.live_rows import (
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.bundles.reports import BundleStep
-from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL, HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
 from controlplane.core.membership.node import NodeStatus
