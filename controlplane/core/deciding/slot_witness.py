@@ -1,5 +1,7 @@
 """What nodes show of the slots that they hand off: who takes part, who has the data, who has released a slot."""
 
+from functools import cache
+
 from controlplane.core.deciding.consent import has_former_process, why_released
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.state import State
@@ -10,15 +12,18 @@ from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 
 
 def witness_of(state: State, observations: Observations, request: SlotRequest) -> Witness:
-    """The witness for a plan. What a node has released is worked out once, when it is asked for."""
+    """The witness for a plan. What nodes have copied and released is worked out once, when it is asked for."""
     members = state.membership.nodes
     living = frozenset(name for name in request.living if members[name].hands_off)
-    ready = request.ready if living else frozenset()
     said: dict[NodeId, frozenset[tuple[SlotId, Epoch]]] = {}
+
+    @cache
+    def ready() -> frozenset[tuple[SlotId, NodeId]]:
+        return request.ready
 
     def is_ready(slot_id: SlotId, node_id: NodeId, since: Epoch) -> bool:
         report = request.reports.get(node_id)
-        return report is not None and report.table_epoch >= since and (slot_id, node_id) in ready
+        return report is not None and report.table_epoch >= since and (slot_id, node_id) in ready()
 
     def released(slot_id: SlotId, node_id: NodeId, since: Epoch) -> Released | None:
         node = members[node_id]
