@@ -7,6 +7,7 @@ planner's code, so that a planner that leaves a node out is detected.
 """
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from controlplane.core.cluster.events import FeatureLevelRaised
@@ -24,7 +25,7 @@ from controlplane.core.slots.policies.sofa import POLICY_NAME as SOFA
 from controlplane.core.slots.policy_contract import CERTIFYING_POLICIES, SlotPolicies
 from controlplane.core.slots.proof.verify import verify
 from controlplane.core.slots.table import Slot, empty_table
-from controlplane.core.values.identifiers import Epoch, Seq
+from controlplane.core.values.identifiers import Epoch, NodeId, Seq
 from controlplane.core.verification.hashed_tables import hashed_table_complaints
 from controlplane.core.verification.holders import (
     active_exclusions,
@@ -264,14 +265,16 @@ def _waiting_complaints(before: State, decision: Decision, after: State, *, dead
         if not 0 <= slot_id < len(table):
             found.append(f"slot {slot_id} waits for its planned row, the table has {len(table)} slots")
             continue
-        row = after.slots.table[slot_id]
-        before_row = table[slot_id]
-        without_dead = replace(before_row, followers=tuple(each for each in before_row.followers if each in survivors))
-        if slot_id in assigned and row not in (before_row, without_dead):
+        row, before_row = after.slots.table[slot_id], table[slot_id]
+        if slot_id in assigned and row not in (before_row, _without_dead_followers(before_row, survivors)):
             found.append(f"slot {slot_id} waits for its planned row, and changes meanwhile to {row.replicas}")
         elif called_for and not dead_may_stay and not survivors.issuperset(row.replicas):
             found.append(f"slot {slot_id} waits for its planned row, although not all of {row.replicas} have it")
     return found
+
+
+def _without_dead_followers(row: Slot, survivors: AbstractSet[NodeId]) -> Slot:
+    return replace(row, followers=tuple(each for each in row.followers if each in survivors))
 
 
 def _begun(before: State, after: State) -> State:
