@@ -1,8 +1,7 @@
-"""A world whose nodes take part in handoffs of bundles, unless a test keeps them from doing so."""
+"""A world whose nodes hand bundles off."""
 
 from collections.abc import Iterable
 
-from controlplane.config import HEARTBEATS, MEMBERSHIP
 from controlplane.core.bundles.bundle import Bundle, Namespace, equal_bundles
 from controlplane.core.bundles.events import BundleOrdersEnded, BundleOrdersGiven, NamespaceCreated, NamespaceEnding
 from controlplane.core.bundles.orders import BundleOrder, BundleOrderKind, EndedOrder
@@ -10,15 +9,13 @@ from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.reports import BundleStep, BundleStepReport
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.bundles.hand_off import repair_bundles
-from controlplane.core.log.decision import CauseKind, Decision
+from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.events import Event
-from controlplane.core.membership.inputs import Heartbeat, NodeJoined
+from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch
-from controlplane.core.values.partitioning import partition_of
-from tests.helpers.world import PARTITIONS, World
+from tests.helpers.process_world import ProcessWorld
 
 STEP_OF = {
     OwnershipState.RELEASING: BundleStep.RELEASED,
@@ -32,14 +29,13 @@ def node_to_act(bundle: Bundle) -> str | None:
     return bundle.next_owner if bundle.state is OwnershipState.ASSIGNING else bundle.owner
 
 
-class BundleWorld(World):
+class BundleWorld(ProcessWorld):
     """A cluster with bundles.
 
     Attributes:
         idle: steps that nodes do not do, by node and step: (node, *OPENED*).
         bounds: the bounds that owners find where a split names an algorithm.
         stuck: what a node reports whatever the table says, by node: its heartbeats are those of an older table.
-        living: the incarnation of each node whose process runs, by name.
     """
 
     def __init__(self, policy: ClusterPolicy | None = None) -> None:
@@ -48,27 +44,8 @@ class BundleWorld(World):
         self.idle: set[tuple[str, BundleStep]] = set()
         self.bounds: tuple[int, ...] = ()
         self.stuck: dict[str, tuple[BundleStepReport, ...]] = {}
-        self.living: dict[str, int] = {}
 
-    def start(self, *node_ids: str, hands_off: bool = True) -> None:
-        """Processes of these nodes begin, with a greater incarnation than before, and are admitted."""
-        for node_id in node_ids:
-            known = self.state.membership.nodes.get(node_id)
-            incarnation = known.incarnation + 1 if known else 1
-            self.living[node_id] = incarnation
-            addresses = (Address("kv", "localhost", 4000),)
-            joined = NodeJoined(
-                node_id, incarnation, NodeRole.DATA, addresses, "", 1, 0, "1", self.now_ms, hands_off=hands_off
-            )
-            self.append(MEMBERSHIP, 0, joined)
-            self.beat(node_id)
-        self.go(self.state.cluster.policy.join_linger_ms + 100)
-
-    def die(self, node_id: str) -> None:
-        """The process of a node ends without a word."""
-        del self.living[node_id]
-
-    def beat(self, node_id: str) -> None:
+    def report(self, node_id: str) -> Heartbeat:
         """A heartbeat that reports each step which the node has to do, and is not kept from doing."""
         node = self.state.membership.nodes.get(node_id)
         flying = [self.state.bundles.by_id[bundle_id] for bundle_id in self.state.bundles.in_flight]
@@ -79,7 +56,7 @@ class BundleWorld(World):
             if node_to_act(each) == node_id and (node_id, step) not in self.idle
             if node is not None and node.hands_off
         ]
-        beat = Heartbeat(
+        return Heartbeat(
             node_id,
             self.living[node_id],
             self.now_ms,
@@ -87,21 +64,9 @@ class BundleWorld(World):
             NodeRole.DATA,
             bundle_steps=self.stuck.get(node_id, tuple(steps)),
         )
-        self.append(HEARTBEATS, partition_of(node_id.encode(), PARTITIONS), beat)
 
     def _found(self, step: BundleStep) -> tuple[int, ...]:
         return self.bounds if step is BundleStep.DIVIDED else ()
-
-    def go(self, elapsed_ms: int, step_ms: int = 100) -> list[Decision]:
-        """Let time pass; every process sends a heartbeat in each step of time."""
-        taken = []
-        for _ in range(0, elapsed_ms, step_ms):
-            for node_id in sorted(self.living):
-                self.beat(node_id)
-            self.tick(step_ms)
-            if (decision := self.decide()) is not None:
-                taken.append(decision)
-        return taken
 
     def create(self, namespace: str = "kv", count: int = 4) -> None:
         """A namespace with bundles, which nodes own at once."""
