@@ -6,21 +6,17 @@ cover the hash space exactly once, each row follows from the one before it, and 
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from controlplane.core.bundles.orders import BY_NUMBER, BundleOrder, BundleOrderKind
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.reports import BundleStep
 from controlplane.core.cluster.policy import ClusterPolicy
-from controlplane.core.deciding.consent import release_bound_ms
 from tests.helpers.bundle_world import BundleWorld
-
-NODES = ("n1", "n2", "n3", "n4")
-LONG_ENOUGH_MS = release_bound_ms(ClusterPolicy().silence_limit_ms) + 5_000
-"""Time within which every order ends that nodes carry out: a release may wait for a former process."""
+from tests.properties.handoff_machine import LONG_ENOUGH_MS, NODES, HandoffMachine
 
 
-class Handoffs(RuleBasedStateMachine):
+class Handoffs(HandoffMachine[BundleWorld]):
     """Operators, nodes and faults, each at any time."""
 
     @initialize(limit=st.sampled_from([0, 1, 2, 100]), hands_off=st.booleans())
@@ -31,23 +27,6 @@ class Handoffs(RuleBasedStateMachine):
         self.world.start("n2")
         self.world.create(count=3)
         self.created = 1
-
-    @rule(node=st.sampled_from(NODES), hands_off=st.sampled_from([True, True, True, False]))
-    def start(self, node: str, hands_off: bool) -> None:
-        """A process begins, perhaps beside a former one of the node."""
-        self.world.start(node, hands_off=hands_off)
-
-    @precondition(lambda self: self.world.living)
-    @rule(pick=st.integers(0, 3))
-    def die(self, pick: int) -> None:
-        """A process ends without a word."""
-        self.world.die(sorted(self.world.living)[pick % len(self.world.living)])
-
-    @precondition(lambda self: self.world.living)
-    @rule(pick=st.integers(0, 3), kind=st.sampled_from(["drain_node", "undrain_node", "exclude_node", "include_node"]))
-    def order_node(self, pick: int, kind: str) -> None:
-        """An operator drains or excludes a node, or takes it back."""
-        self.world.ask(kind, node=sorted(self.world.living)[pick % len(self.world.living)])
 
     @rule(
         pick=st.integers(0, 9),
@@ -89,11 +68,6 @@ class Handoffs(RuleBasedStateMachine):
     def find_bounds(self, bounds: tuple[int, ...]) -> None:
         """Owners find these bounds, which need not be inside."""
         self.world.bounds = bounds
-
-    @rule(elapsed_ms=st.sampled_from([100, 300, 1_000, 3_000]))
-    def go(self, elapsed_ms: int) -> None:
-        """Time passes."""
-        self.world.go(elapsed_ms)
 
     @invariant()
     def served_by_one(self) -> None:

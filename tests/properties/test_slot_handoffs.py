@@ -5,19 +5,17 @@ After every decision the invariants of states and steps are checked (``World.com
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from controlplane.core.cluster.policy import ClusterPolicy
-from controlplane.core.deciding.consent import release_bound_ms
 from controlplane.core.verification.log_verification import LogVerification
 from tests.helpers.slot_world import SlotWorld
+from tests.properties.handoff_machine import LONG_ENOUGH_MS, NODES, HandoffMachine
 
-NODES = ("n1", "n2", "n3", "n4")
 SLOTS = 8
-LONG_ENOUGH_MS = release_bound_ms(ClusterPolicy().silence_limit_ms) + 5_000
 
 
-class SlotHandoffs(RuleBasedStateMachine):
+class SlotHandoffs(HandoffMachine[SlotWorld]):
     """Operators, nodes and faults, each at any time."""
 
     @initialize(
@@ -38,32 +36,12 @@ class SlotHandoffs(RuleBasedStateMachine):
         self.world = SlotWorld(policy)
         self.world.start("n1", "n2")
 
-    @rule(node=st.sampled_from(NODES), hands_off=st.sampled_from([True, True, True, False]))
-    def start(self, node: str, hands_off: bool) -> None:
-        """A process begins, perhaps beside a former one of the node."""
-        self.world.start(node, hands_off=hands_off)
-
-    @precondition(lambda self: self.world.living)
-    @rule(pick=st.integers(0, 3))
-    def die(self, pick: int) -> None:
-        """A process ends without a word."""
-        self.world.die(sorted(self.world.living)[pick % len(self.world.living)])
-
-    @precondition(lambda self: self.world.living)
-    @rule(
-        pick=st.integers(0, 3),
-        kind=st.sampled_from(["drain_node", "undrain_node", "exclude_node", "include_node"]),
-    )
-    def order_node(self, pick: int, kind: str) -> None:
-        """An operator drains or excludes a node, or takes it back."""
-        self.world.ask(kind, node=sorted(self.world.living)[pick % len(self.world.living)])
-
     @precondition(lambda self: self.world.living)
     @rule(pick=st.integers(0, 3), slot=st.integers(0, SLOTS - 1), kind=st.sampled_from(["pin_slots", "unpin_slots"]))
     def pin(self, pick: int, slot: int, kind: str) -> None:
         """An operator pins a slot's leadership, or ends a pin."""
         leads = {"leads": "true"} if kind == "pin_slots" else {}
-        self.world.ask(kind, slots=str(slot), node=sorted(self.world.living)[pick % len(self.world.living)], **leads)
+        self.world.ask(kind, slots=str(slot), node=self.living_node(pick), **leads)
 
     @rule(kind=st.sampled_from(["pause_reconciliation", "resume_reconciliation", "refresh_table"]))
     def order_table(self, kind: str) -> None:
@@ -75,11 +53,6 @@ class SlotHandoffs(RuleBasedStateMachine):
         """A node does not copy, or says no more that it has released; or does so again."""
         names: set[str] = getattr(self.world, what)
         names ^= {node}
-
-    @rule(elapsed_ms=st.sampled_from([100, 300, 1_000, 3_000]))
-    def go(self, elapsed_ms: int) -> None:
-        """Time passes."""
-        self.world.go(elapsed_ms)
 
     @invariant()
     def shown_rows_are_those_of_the_state_with_handoffs_over_them(self) -> None:
