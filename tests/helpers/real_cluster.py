@@ -38,6 +38,7 @@ from controlplane.ports import Delivery, OutgoingRecord, RawRecord
 from controlplane.topic_reading.decision_stream import DecisionStream
 from controlplane.topic_reading.foreign_records import ForeignRecords
 from controlplane.topic_reading.table_follower import fold_record
+from tests.helpers.readme import ROOT, console_commands
 from tests.helpers.sources import everything_in
 
 DEADLINE_S = 120.0
@@ -212,6 +213,24 @@ class RealCluster:
         return [
             event.node_id for decision in self.decisions() for event in decision.events if isinstance(event, NodeFenced)
         ]
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command on the cluster, as an operator does, to its end, whatever its exit status."""
+        place = ["--cluster", self.cluster.name, "--bootstrap-servers", self.kafka.bootstrap_servers]
+        return subprocess.run(
+            [sys.executable, "-m", "controlplane.cli", *place, "--redis-url", self.redis_url, *words],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+
+    def run_page(self, page: Path) -> None:
+        """Run the commands on the consoles of a page, in its order; each has to succeed."""
+        for words in console_commands("controlplane", page):
+            ran = self.command(*words)
+            assert ran.returncode == 0, f"{words}:\n{ran.stdout}\n{ran.stderr}"
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
         """Poll a condition; a broker that is away counts as not yet."""

@@ -1,7 +1,5 @@
 """A rolling upgrade of controllers, up and back, on real processes: an older release beside this one."""
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,6 @@ from controlplane.core.cluster.events import FeatureLevelRaised
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
-from tests.helpers.readme import ROOT
 from tests.helpers.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -32,19 +29,6 @@ def cluster(
         running.join(*NODES)
         running.wait_until(lambda: running.slot_leaders() == set(NODES), "the first table")
         yield running
-
-
-def command(cluster: RealCluster, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Ask the cluster something, as an operator."""
-    place = ["--cluster", cluster.cluster.name, "--bootstrap-servers", cluster.kafka.bootstrap_servers]
-    return subprocess.run(
-        [sys.executable, "-m", "controlplane.cli", *place, "--redis-url", cluster.redis_url, *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
 
 
 def replace(cluster: RealCluster, name: str, program: str) -> None:
@@ -83,11 +67,11 @@ def test_upgrade_up_and_back(cluster: RealCluster) -> None:
     # The level is raised by the new release only, and not while somebody is known who may not support it.
     lead(cluster, "c2")
     cluster.start_controller("c1", program=OLDER)
-    cluster.wait_until(lambda: "c1 may not support" in command(cluster, "feature-level", "raise", "2").stdout, "ticks")
+    cluster.wait_until(lambda: "c1 may not support" in cluster.command("feature-level", "raise", "2").stdout, "ticks")
     assert {each.feature_level for each in cluster.decisions()} == {1}
     standby = cluster.controllers["c1"]
     term = cluster.decisions()[-1].term
-    raised = command(cluster, "feature-level", "raise", "2", "--upgraded", "c1")
+    raised = cluster.command("feature-level", "raise", "2", "--upgraded", "c1")
     assert raised.returncode == 0, raised.stdout + raised.stderr
     assert cluster.decisions()[-1].events[0] == FeatureLevelRaised(2)
 
@@ -100,19 +84,19 @@ def test_upgrade_up_and_back(cluster: RealCluster) -> None:
     assert (cluster.leader(), cluster.decisions()[-1].term) == ("c2", term)
 
     # There is no way back behind what is written, and the reason is said.
-    lowered = command(cluster, "feature-level", "raise", "1")
+    lowered = cluster.command("feature-level", "raise", "1")
     assert lowered.returncode == 1
     assert "cannot be lowered to 1" in lowered.stdout
-    assert str(FEATURE_LEVEL) in command(cluster, "feature-level", "show").stdout
+    assert str(FEATURE_LEVEL) in cluster.command("feature-level", "show").stdout
 
     # With the new release everywhere it goes on, and from the next term on decisions can be taken again.
     cluster.start_controller("c1")
     lead(cluster, "c1")
     cluster.join("n6")
     cluster.wait_until(lambda: "n6" in cluster.slot_leaders(), "a join at the new level")
-    audited = command(cluster, "audit")
+    audited = cluster.command("audit")
     assert audited.returncode == 0, audited.stdout + audited.stderr
     assert "(feature level 1)" in audited.stdout
     assert "no difference" in audited.stdout
-    assert command(cluster, "log", "verify").returncode == 0
+    assert cluster.command("log", "verify").returncode == 0
     cluster.assert_log_is_whole()

@@ -1,7 +1,5 @@
 """Bundles that operators move and split, between real nodes: the how-to page as it stands there."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from controlplane.core.intents.intent import IntentKind
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.node_processes import NodeProcesses
-from tests.helpers.readme import ROOT, console_commands
+from tests.helpers.readme import ROOT
 from tests.helpers.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -48,17 +46,7 @@ def cluster(
 
 def test_page_works_as_it_stands(cluster: RealCluster) -> None:
     """Each command succeeds, in the order of the page, and every order that it waits for is carried out by handoff."""
-    place = ["--cluster", cluster.cluster.name, "--bootstrap-servers", cluster.kafka.bootstrap_servers]
-    for words in console_commands("controlplane", PAGE):
-        ran = subprocess.run(
-            [sys.executable, "-m", "controlplane.cli", *place, "--redis-url", cluster.redis_url, *words],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert ran.returncode == 0, f"{words}:\n{ran.stdout}\n{ran.stderr}"
+    cluster.run_page(PAGE)
     events = [event for each in cluster.decisions() for event in each.events]
     answers = [event for event in events if isinstance(event, IntentAnswered)]
     assert {(answer.kind, answer.outcome) for answer in answers} == {

@@ -1,7 +1,5 @@
 """Every operation from the command line, on a running cluster: the how-to page as it stands there."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
-from tests.helpers.readme import ROOT, console_commands
+from tests.helpers.readme import ROOT
 from tests.helpers.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -48,17 +46,7 @@ def cluster(
 
 def test_page_works_as_it_stands(cluster: RealCluster) -> None:
     """Each command succeeds, in the order of the page, and between them they use every operation there is."""
-    place = ["--cluster", cluster.cluster.name, "--bootstrap-servers", cluster.kafka.bootstrap_servers]
-    for words in console_commands("controlplane", PAGE):
-        ran = subprocess.run(
-            [sys.executable, "-m", "controlplane.cli", *place, "--redis-url", cluster.redis_url, *words],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert ran.returncode == 0, f"{words}:\n{ran.stdout}\n{ran.stderr}"
+    cluster.run_page(PAGE)
     answers = [event for each in cluster.decisions() for event in each.events if isinstance(event, IntentAnswered)]
     assert {answer.outcome for answer in answers} == {IntentOutcome.DONE}
     assert {answer.kind for answer in answers} == {kind.value for kind in IntentKind} - NOT_ON_THE_PAGE
