@@ -1,5 +1,7 @@
 """Entries are a map that never changes, in the order of its keys, with the digest of what is in it."""
 
+from random import Random
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -45,6 +47,22 @@ def test_several_changes_at_once_are_those_changes_one_after_the_other() -> None
         one_by_one = one_by_one.put([pair])
     assert Entries[int, str]().put(pairs) == one_by_one == Entries(pairs) == {1: "b", 3: "c"}
     assert Entries(pairs).digest == one_by_one.digest
+
+
+@given(st.sets(KEYS), st.sets(KEYS), st.sets(KEYS), st.randoms(use_true_random=False))
+@example(set(range(9)), {0, 3, 4, 8}, set(), Random(0))
+def test_a_map_whose_order_was_known_is_in_order_after_a_change(
+    keys: set[int], dropped: set[int], put: set[int], order: Random
+) -> None:
+    """Also where several keys go at once, in any order of theirs."""
+    entries = Entries(dict.fromkeys(keys, "a"))
+    assert list(entries) == sorted(keys)
+    gone = order.sample(sorted(keys & dropped), len(keys & dropped))
+    assert list(entries.drop(gone)) == sorted(keys - dropped)
+    assert list(entries.put((key, "b") for key in put).items()) == [
+        (key, "b" if key in put else "a") for key in sorted(keys | put)
+    ]
+    assert list(entries) == sorted(keys)
 
 
 def test_the_digest_is_the_documented_sum() -> None:
