@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from controlplane.core.bundles.image import BundlesImage
 from controlplane.core.bundles.orders import BY_NUMBER, BundleOrder, BundleOrderKind
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.reports import BundleStep
@@ -77,6 +78,14 @@ class Handoffs(HandoffMachine[BundleWorld]):
         for bundle in self.world.state.bundles.by_id.values():
             if bundle.ownership_state is OwnershipState.OWNED:
                 assert self.world.state.membership.nodes[bundle.owner or ""].lives
+
+    @invariant()
+    def bundles_are_counted(self) -> None:
+        """What a choice of a node goes by is what the rows say."""
+        if not hasattr(self, "world"):
+            return
+        image = self.world.state.bundles
+        assert image.bundle_counts == BundlesImage(by_id=image.by_id).bundle_counts
 
     def teardown(self) -> None:
         """When nodes do what they have to, every order ends and every bundle is owned by a node that may own it."""

@@ -28,6 +28,12 @@ def apply_bundle_event(image: BundlesImage, event: BundleEvent) -> BundlesImage:
     Raises:
         InvariantViolationError: the namespace exists already; or there is no such namespace, tenant, bundle or order.
     """
+    changed = _applied(image, event)
+    changed.take_counts_from(image, _changed_bundles(event))
+    return changed
+
+
+def _applied(image: BundlesImage, event: BundleEvent) -> BundlesImage:
     match event:
         case TenantSet() | TenantDeleted():
             return _apply_to_tenants(image, event)
@@ -43,6 +49,19 @@ def apply_bundle_event(image: BundlesImage, event: BundleEvent) -> BundlesImage:
             return _without_orders(image, [each.bundle_id for each in ended])
         case _:
             assert_never(event)
+
+
+def _changed_bundles(event: BundleEvent) -> set[str]:
+    """The ids of the bundles that an event adds, replaces or removes."""
+    match event:
+        case BundlesAssigned(bundles=bundles) | NamespaceCreated(bundles=bundles):
+            return {each.bundle_id for each in bundles}
+        case BundleSplit(bundle_id=bundle_id, children=children):
+            return {bundle_id, *(each.bundle_id for each in children)}
+        case NamespaceDeleted(bundle_ids=bundle_ids):
+            return set(bundle_ids)
+        case _:
+            return set()
 
 
 def _apply_to_tenants(image: BundlesImage, event: TenantSet | TenantDeleted) -> BundlesImage:

@@ -83,6 +83,11 @@ class Bundle:
         return None if self.ownership_state is OwnershipState.RELEASING else self.owner
 
     @property
+    def counted_for(self) -> NodeId | None:
+        """The node that owns it or is to own it, for which a choice of a node counts it; None for none."""
+        return self.next_owner or self.serving_node
+
+    @property
     def hash_range(self) -> HashRange:
         """Its bounds."""
         return HashRange(self.lower, self.upper)

@@ -35,7 +35,7 @@ class Beginning:
         self._divided: list[tuple[str, tuple[int, ...]]] = []
 
     def begin(self) -> None:
-        """Begin orders. The cost is that of the standing orders, and nothing while no more may be under way."""
+        """Begin orders. The cost is that of those which begin, and of those before them which are under way or wait."""
         work = self._work
         image, most = work.state.bundles, work.state.cluster.policy.bundle_moves_in_flight
         room = most - len(image.in_flight) if most else len(image.orders)

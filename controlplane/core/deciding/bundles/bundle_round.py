@@ -143,8 +143,10 @@ class BundleRound:
     def finish(self) -> None:
         """End namespaces of which no bundle is left to release, and say what was done, as the decision's cause."""
         ending = self._maybe_over
-        if ending:
-            ending -= {self.state.bundles.by_id[bundle_id].namespace for bundle_id in self.state.bundles.orders}
+        for bundle_id in self.state.bundles.orders:
+            if not ending:
+                break
+            ending.discard(self.state.bundles.by_id[bundle_id].namespace)
         for name in sorted(ending):
             bundle_ids = [each.bundle_id for each in self.state.bundles.by_id.values() if each.namespace == name]
             self.draft.add(NamespaceDeleted(name, tuple(bundle_ids)))

@@ -17,8 +17,8 @@ _OWNED = frozenset({OwnershipState.OWNED, OwnershipState.RELEASING, OwnershipSta
 def hand_off_bundles(draft: Draft, observations: Observations) -> None:
     """Take the steps that are due, and begin as many orders as may be under way at once.
 
-    The cost is that of the bundles in flight and, if orders can be begun, of the standing orders. Where a node has to
-    be chosen, it is that of all bundles, once for each decision.
+    The cost is that of the bundles in flight and of the orders that begin. What it takes of all of them, the order of
+    the ids and the number of bundles of each node, is kept from one decision to the next.
     """
     if not (draft.state.bundles.in_flight or draft.state.bundles.orders):  # the usual case
         return

@@ -10,7 +10,7 @@ class FewestBundles:
     """The choice for the bundles of one decision, each of which counts for the next choice."""
 
     def __init__(self, bundles: BundlesImage, owner_ids: frozenset[NodeId]) -> None:
-        """Begin with the bundles that nodes own or are to own. They are counted once, when a node has to be chosen."""
+        """Begin with the bundles that nodes own or are to own."""
         self._bundles = bundles
         self._owner_ids = owner_ids
         self._counts: Counter[NodeId] | None = None
@@ -30,6 +30,5 @@ class FewestBundles:
 
     def _counted(self) -> Counter[NodeId]:
         if self._counts is None:
-            claims = (each.next_owner or each.serving_node for each in self._bundles.by_id.values())
-            self._counts = Counter(name for name in claims if name is not None)
+            self._counts = self._bundles.bundle_counts.copy()
         return self._counts
