@@ -24,7 +24,7 @@ IN_MEMORY = {
 """The benchmarks that need no server, with a pattern of a line that holds their ratio or distribution."""
 ON_KAFKA = {
     "intake": r"ratio folded / bare: +\d+\.\d\d +target",
-    "propagation": r"clients +from commit: p50 +\d+\.\d ms +p99 +\d+\.\d ms",
+    "propagation": r"clients +from commit: p50 +-?\d+\.\d ms +p99 +\d+\.\d ms",
     "recovery": r"ratio without / with: \d+\.\d",
 }
 """The same for those that need a broker."""
