@@ -36,7 +36,9 @@ class BundleRound:
         """Begin without rows. The draft holds the decision's changes of members and orders already."""
         self.draft = draft
         self.observations = observations
-        self.placement = FewestBundles(draft.state.bundles, draft.state.membership.owner_ids)
+        # Found once: it takes a look at every node.
+        self._owner_ids = draft.state.membership.owner_ids
+        self.placement = FewestBundles(draft.state.bundles, self._owner_ids)
         self._rows: dict[str, Bundle] = {}
         self._ended: dict[str, EndedOrder] = {}
         self._done: Counter[str] = Counter()
@@ -60,7 +62,7 @@ class BundleRound:
 
     def may_own(self, node_id: NodeId | None) -> bool:
         """Whether a node is to own bundles."""
-        return node_id in self.state.membership.owner_ids
+        return node_id in self._owner_ids
 
     def is_ending(self, bundle: Bundle) -> bool:
         """Whether the bundle's namespace is being deleted."""

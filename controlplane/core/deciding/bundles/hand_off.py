@@ -61,7 +61,8 @@ def _take_from_lost(work: BundleRound, bundle: Bundle) -> None:
             work.put(lost(bundle, work.epoch), "without an owner")
         work.end_order(bundle.bundle_id, OrderOutcome.DONE, "its owner is gone")
         return
-    wanted = bundle.next_owner if bundle.ownership_state is OwnershipState.RELEASING else None
+    order = work.state.bundles.orders.get(bundle.bundle_id)
+    wanted = bundle.next_owner or (None if order is None else order.destination)
     chosen = wanted if work.may_own(wanted) else work.placement.choose()
     if chosen is not None:
         work.put(taken(bundle, chosen, work.epoch), "owned at once")

@@ -221,6 +221,21 @@ class TestDeaths:
         assert world.bundle().is_forced
         assert outcome(world) is OrderOutcome.DONE
 
+    def test_an_owner_that_dies_before_an_order_has_begun_loses_the_bundle_to_where_it_was_ordered(self) -> None:
+        """It does not go to n2, which has the fewest bundles."""
+        world = BundleWorld(ClusterPolicy(slot_count=4, bundle_moves_in_flight=1))
+        world.start("n1", "n2", "n3")
+        world.create(count=6)
+        world.idle.add(("n1", BundleStep.RELEASED))
+        ordered = [world.bundle(number) for number in (0, 3)]
+        world.give(*(BundleOrder(each.bundle_id, TRANSFER, "n3") for each in ordered))
+        world.go(200)
+        assert [world.bundle(number).state for number in (0, 3)] == [RELEASING, OWNED]
+        world.die("n1")
+        world.go(4_000)
+        assert [world.bundle(number).owner for number in (0, 3)] == ["n3", "n3"]
+        assert [each.outcome for each in world.ended()] == [OrderOutcome.DONE, OrderOutcome.DONE]
+
     def test_a_next_owner_that_dies_before_the_release_is_passed_by(self, world: BundleWorld) -> None:
         """The bundle goes to another node, and the order says so."""
         world.idle.add(("n1", BundleStep.RELEASED))

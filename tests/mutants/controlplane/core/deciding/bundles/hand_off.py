@@ -19,4 +19,10 @@ BUGS: Final = (
         "chosen = work.placement.choose()",
         tests=("unit/core/deciding/bundles/test_handoffs.py",),
     ),
+    Bug(
+        "a bundle that has lost its owner goes to another node than it was ordered to",
+        "bundle.next_owner or (None if order is None else order.destination)",
+        "bundle.next_owner",
+        tests=_TESTS,
+    ),
 )
