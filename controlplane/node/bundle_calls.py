@@ -19,6 +19,9 @@ from controlplane.ports import Mailbox, Threads
 
 _IDLE_MS: Final = 500
 """The longest time between two looks at whether the agent is to stop."""
+GATHER_MS: Final = 10
+"""How long a step that was done waits for the ends of calls in progress, which are then reported with it. A step that
+misses the heartbeat of the others costs its bundle a further heartbeat and a further decision."""
 
 
 class BundleCalls:
@@ -40,6 +43,7 @@ class BundleCalls:
         self._threads = threads
         self._wakes: Mailbox[None] = threads.mailbox()
         self._end_at_ms: int | None = None
+        self._news_since_ms: int | None = None
 
     def wake(self) -> None:
         """Let the thread look at the book: a table, the end of a call or of a request may have changed what is due."""
@@ -72,13 +76,26 @@ class BundleCalls:
             while (due := book.begin(now_ms)) is not None:
                 self._threads.thread(partial(shared.guarded, partial(self._work, due)), "node-bundle").start()
             slots_wake_at_ms = shared.book.attend(now_ms)
-            if book.has_news or shared.book.has_news:
-                self._session.tell(StepDone())
+            report_at_ms = self._report(now_ms)
             if stops and end_at_ms is not None and (book.is_empty or now_ms >= end_at_ms):
                 return
-            wakes_at_ms = (attention.wake_at_ms, slots_wake_at_ms, end_at_ms if stops else None)
+            wakes_at_ms = (attention.wake_at_ms, slots_wake_at_ms, report_at_ms, end_at_ms if stops else None)
             wakes = [each for each in wakes_at_ms if each is not None]
             self._wait(min(min(wakes, default=now_ms + _IDLE_MS) - now_ms, _IDLE_MS))
+
+    def _report(self, now_ms: int) -> int | None:
+        """Tell the session of steps that were done; return when, if it is better to wait for further ones."""
+        bundles = self._shared.bundles
+        if not (bundles.has_news or self._shared.book.has_news):
+            self._news_since_ms = None
+            return None
+        if self._news_since_ms is None:
+            self._news_since_ms = now_ms
+        report_at_ms = self._news_since_ms + GATHER_MS
+        if now_ms < report_at_ms and bundles.is_calling:
+            return report_at_ms
+        self._session.tell(StepDone())
+        return None
 
     def _begin_to_end(self, *, voids: bool) -> None:
         now_ms = self._shared.clock.monotonic_ms()

@@ -52,6 +52,11 @@ class CallLine:
         return [self._limit_ms(call) for call in self._running if not call.is_hung]
 
     @property
+    def is_moving(self) -> bool:
+        """Whether a call is being made that does not hang."""
+        return len(self._running) > self._hung_count
+
+    @property
     def is_exhausted(self) -> bool:
         """Whether so many calls hang that no further one is made."""
         return self._hung_count >= self._settings.hung_calls_at_most

@@ -288,6 +288,12 @@ class BundleBook:
         """Whether a step was done that no heartbeat has reported."""
         return self._has_news
 
+    @property
+    def is_calling(self) -> bool:
+        """Whether a call is being made that does not hang, so that further steps may be done in a moment."""
+        with self._lock:
+            return self._line.is_moving
+
     def report(self) -> BundleReport:
         """The contents of a heartbeat; made anew only after a change, for a heartbeat must not cost what bundles do."""
         with self._lock:

@@ -57,14 +57,14 @@ class Service(NodeCallbacks):
         self.error: Exception | None = None
 
     def hang_in(self, what: str) -> Callable[[], None]:
-        """Let calls of a name hang, until the answer is called."""
+        """Let calls of a name hang, or with a bundle's id behind it those for it, until the answer is called."""
         gate = self._gates[what] = threading.Event()
         return gate.set
 
     def _hear(self, what: str, bundle_id: str) -> None:
-        self.heard.append(f"{what} {bundle_id}")
-        if what in self._gates:
-            assert self._gates[what].wait(30)
+        self.heard.append(heard := f"{what} {bundle_id}")
+        for gate in (self._gates.get(what), self._gates.get(heard)):
+            assert gate is None or gate.wait(30)
         if self.error is not None:
             raise self.error
 
