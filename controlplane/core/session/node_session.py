@@ -60,7 +60,7 @@ TABLE_GOOD_FOR_AT_LEAST_MS: Final = 1_500
 _AGAIN_DIVISOR: Final = 4
 """A heartbeat is sent again after this part of the time for which an acknowledgement is valid."""
 STEPS_TOGETHER_MS: Final = 50
-"""Least time between a heartbeat and one that only reports steps: those done meanwhile are reported together."""
+"""Least time between two heartbeats that are sent to report steps: those done meanwhile are reported together."""
 
 
 class OnLogLoss(Enum):
@@ -205,6 +205,7 @@ class NodeSession:
         self._ask_at_ms = 0
         self._heartbeat_at_ms = 0
         self._sent_at_ms = 0
+        self._steps_again_at_ms = 0
         self._drain_reason: str | None = None
 
     @property
@@ -293,13 +294,15 @@ class NodeSession:
         self._heartbeat_at_ms = min(self._heartbeat_at_ms, now_ms + self._heartbeat_interval_ms)
 
     def _report_soon(self, now_ms: int) -> None:
-        """Send the next heartbeat at once, or soon after the last one.
+        """Send the next heartbeat at once, or soon after the last one that was sent for this reason.
 
         Not while the log is lost: heartbeats are frequent enough then, and each of them reports every step.
         """
         if self.state in HEARD_STATES:
-            soon_ms = max(now_ms, self._sent_at_ms + STEPS_TOGETHER_MS)
-            self._heartbeat_at_ms = min(self._heartbeat_at_ms, soon_ms)
+            soon_ms = max(now_ms, self._steps_again_at_ms)
+            if soon_ms < self._heartbeat_at_ms:
+                self._heartbeat_at_ms = soon_ms
+                self._steps_again_at_ms = soon_ms + STEPS_TOGETHER_MS
 
     def _acknowledged(self, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
         if self.state not in _MEMBER_STATES or sent_at_ms < self._member_since_ms:

@@ -39,6 +39,16 @@ def test_steps_that_are_done_soon_after_another_are_reported_together() -> None:
     assert beats(session, 600 + 2 * STEPS_TOGETHER_MS, Woke()) == 0
 
 
+def test_an_ordinary_heartbeat_holds_no_step_back() -> None:
+    """The slot or the bundle has no owner meanwhile."""
+    session = session_after(*SERVING)
+    assert beats(session, 600, StepDone()) == 1
+    session.on_event(605, HeartbeatAcknowledged(600))
+    assert beats(session, 1_600, Woke()) == 1
+    assert beats(session, 1_601, StepDone()) == 1
+    assert beats(session, 1_602, StepDone()) == 0
+
+
 def test_steps_are_not_reported_where_nobody_hears_them() -> None:
     """A node that is no member, or has lost the log, has heartbeats to send that report every step anyway, or none."""
     for state, events in WAYS.items():
