@@ -11,7 +11,7 @@ from benchmarks.quiet import only_warnings
 from controlplane import node_agent
 from controlplane.core.values.identifiers import NamespaceName, NodeId, SlotId
 from controlplane.errors import InvariantViolationError, LogUnavailableError
-from controlplane.node import Access, NodeAgent, NodeCallbacks, SlotGained
+from controlplane.node import Access, Bundle, NodeAgent, NodeCallbacks, SlotChanged, SlotGained
 
 Piece: TypeAlias = SlotId | tuple[NamespaceName, str]
 """What moves: a slot, or a bundle as its namespace and one of its keys."""
@@ -129,10 +129,27 @@ class WatchedNodes:
 
 
 class _Service(NodeCallbacks):
-    """A service without data: it says after a while that it has copied the slots that it gains."""
+    """A service without data: it says after a while that it has copied the slots that it gains.
+
+    Attributes:
+        agent: its agent.
+        stopped_s: when a slot or a bundle was last known to be accepted no more, by its id, before the node said so.
+    """
 
     def __init__(self) -> None:
         self.agent: NodeAgent | None = None
+        self.stopped_s: dict[SlotId | str, float] = {}
+
+    def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
+        """Note which slots the node leads and has to release."""
+        now_s = time.monotonic()
+        for slot in changed:
+            if slot.leads and self.agent and self.agent.ownership(slot.slot_id).access is Access.MOVED:
+                self.stopped_s[slot.slot_id] = now_s
+
+    def on_bundle_releasing(self, bundle: Bundle) -> None:
+        """Note that the node has to release it."""
+        self.stopped_s[bundle.bundle_id] = time.monotonic()
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
         """Copy them in another thread."""
@@ -153,7 +170,7 @@ def _run_node(pipe: Connection, cluster: str, bootstrap_servers: str, node_id: N
     service.agent = agent = node_agent(cluster, bootstrap_servers, node_id, callbacks=service)
     agent.start()
     pieces: tuple[Piece, ...] = ()
-    known: dict[Piece, bool] = {}
+    known: dict[Piece, Change] = {}
     looked_at, is_settled = None, True
     while True:
         if pipe.poll(_LOOK_EVERY_S):
@@ -163,19 +180,47 @@ def _run_node(pipe: Connection, cluster: str, bootstrap_servers: str, node_id: N
         if table is looked_at and is_settled:
             continue
         looked_at, now_s = table, time.monotonic()
-        answers = [(piece, *_answer(agent, node_id, piece)) for piece in pieces]
+        answers = {piece: _answer(agent, node_id, piece) for piece in pieces}
         # Without another table, only what the table gives to this node may become accepted.
-        is_settled = all(accepts or not is_named for _, accepts, is_named in answers)
-        changes = [Change(piece, accepts, now_s) for piece, accepts, _ in answers if known.get(piece) != accepts]
+        is_settled = all(answer.accepts or not answer.is_named for answer in answers.values())
+        changes = {
+            piece: _change(piece, answer, known.get(piece), service.stopped_s, now_s)
+            for piece, answer in answers.items()
+            if piece not in known or known[piece].accepts != answer.accepts
+        }
         if changes:
-            known |= {change.piece: change.accepts for change in changes}
-            pipe.send(changes)
+            known |= changes
+            pipe.send(list(changes.values()))
 
 
-def _answer(agent: NodeAgent, node_id: NodeId, piece: Piece) -> tuple[bool, bool]:
-    """Whether a node accepts requests for a piece, and whether its table names it as the one that may."""
+def _change(
+    piece: Piece, answer: "_Answer", before: Change | None, stopped_s: Mapping[SlotId | str, float], now_s: float
+) -> Change:
+    """The change that a look at ``now_s`` finds. The service may have known it earlier, if the machine is busy."""
+    stopped = stopped_s.get(answer.known_as, now_s)
+    has_stopped = not answer.accepts and before is not None and before.since_s < stopped
+    return Change(piece, answer.accepts, min(stopped, now_s) if has_stopped else now_s)
+
+
+class _Answer(NamedTuple):
+    """What an agent answers for a piece.
+
+    Attributes:
+        accepts: whether it accepts requests.
+        is_named: whether its table names it as the node that may.
+        known_as: the id of the slot or the bundle.
+    """
+
+    accepts: bool
+    is_named: bool
+    known_as: SlotId | str
+
+
+def _answer(agent: NodeAgent, node_id: NodeId, piece: Piece) -> _Answer:
     if isinstance(piece, int):
         slot = agent.ownership(piece)
-        return slot.access is Access.ACCEPT, slot.leader == node_id
-    bundle = agent.bundle_of(*piece)
-    return bundle.access is Access.ACCEPT, bundle.bundle is not None and bundle.bundle.serving_node == node_id
+        return _Answer(slot.access is Access.ACCEPT, slot.leader == node_id, piece)
+    answer = agent.bundle_of(*piece)
+    bundle = answer.bundle
+    is_named = bundle is not None and bundle.serving_node == node_id
+    return _Answer(answer.access is Access.ACCEPT, is_named, "" if bundle is None else bundle.bundle_id)
