@@ -20,17 +20,23 @@ from controlplane.node.callbacks import (
     SlotChanged,
     SlotGained,
     SlotLost,
+    SlotReleasing,
     TopicLoad,
 )
+from controlplane.node.caller_view import RoutedBy
 from controlplane.node.description import NodeLoad
+from controlplane.node.draining import Drained, DrainOutcome
 from controlplane.node.handoff_settings import HandoffSettings
-from controlplane.node.served_call import ServedCall
+from controlplane.node.served_call import ServedCall, ServedSlotCall
+from controlplane.node.sofa_access import SofaSlotAccess
 
 __all__ = [
     "Access",
     "Bundle",
     "BundleLoad",
     "BundleOwnership",
+    "DrainOutcome",
+    "Drained",
     "Epoch",
     "FencingToken",
     "HandoffSettings",
@@ -41,12 +47,16 @@ __all__ = [
     "OnLogLoss",
     "Ownership",
     "ResourceUsage",
+    "RoutedBy",
     "ServedCall",
+    "ServedSlotCall",
     "SessionSettings",
     "SessionState",
     "SlotChanged",
     "SlotGained",
     "SlotLoad",
     "SlotLost",
+    "SlotReleasing",
+    "SofaSlotAccess",
     "TopicLoad",
 ]

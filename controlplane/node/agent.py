@@ -1,9 +1,9 @@
 """The agent: a process's view of its membership, and the threads that maintain it.
 
-One thread sends heartbeats and receives acknowledgements (``session_thread``), one follows the table and runs the
-callbacks for slots (``table_thread``), some make the calls for bundles (``bundle_calls``), and an optional one measures
-the load (``load_thread``). An error in any of them ends all: a node that cannot follow the table must not continue to
-claim that it is alive.
+One thread sends heartbeats and receives acknowledgements (``session_thread``), one follows the table
+(``table_thread``), some make the calls for slots (``slot_calls``) and for bundles (``bundle_calls``), and an optional
+one measures the load (``load_thread``). An error in any of them ends all: a node that cannot follow the table must not
+continue to claim that it is alive.
 """
 
 import signal
@@ -15,13 +15,16 @@ from prometheus_client import REGISTRY, CollectorRegistry
 
 from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.session.messages import DrainAsked, LeaveAsked
-from controlplane.core.session.node_session import HEARD_STATES, SessionSettings, SessionState
+from controlplane.core.session.messages import LeaveAsked
+from controlplane.core.session.node_session import SessionSettings, SessionState
+from controlplane.core.slots.sofa.slot_access import LocalSlot
 from controlplane.core.values.identifiers import Epoch, NamespaceName, ProcessId, SlotId
 from controlplane.errors import SupersededError
 from controlplane.node.bundle_calls import BundleCalls
 from controlplane.node.callbacks import Access, BundleOwnership, NodeCallbacks, Ownership
+from controlplane.node.caller_view import RoutedBy, compared
 from controlplane.node.description import NodeDescription
+from controlplane.node.draining import Drained, DrainOutcome, hand_over
 from controlplane.node.handoff_settings import HandoffSettings
 from controlplane.node.held_bundle import AcceptedCall
 from controlplane.node.load_thread import LoadReports, LoadThread
@@ -29,10 +32,13 @@ from controlplane.node.metrics import NodeMetrics
 from controlplane.node.served_call import ServedCall, ServedSlotCall
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
+from controlplane.node.slot_calls import SlotCalls
 from controlplane.node.slot_releases import AcceptedSlotCall
 from controlplane.node.table_thread import TableThread
 from controlplane.ports import Clock, EventWriter, LogReader, Threads
 
+DRAIN_TIMEOUT_MS: Final = 10_000
+"""How long a node that leaves waits for the others to take over what it holds, if nothing else is said."""
 _FLUSH_MS: Final = 2_000
 _JOIN_S: Final = 15.0
 _SIGNAL_POLL_S: Final = 0.2
@@ -54,7 +60,7 @@ class NodeAgent:
         callbacks: notified of gains and losses, and asked to open and to release bundles.
         load_reports: how the load is measured and reported; None sends no load reports.
         settings: timing, and what to do when the log is lost.
-        handoff: how long the callbacks for bundles are waited for.
+        handoff: how long callbacks, and requests that were accepted, are waited for.
         registry: holds the agent's metrics until it stops.
         process_id: tells this process apart from every other of the node; empty for a random one.
     """
@@ -82,10 +88,12 @@ class NodeAgent:
         self._started = False
         self._session = SessionThread(self._shared, writer, settings or SessionSettings(), threads)
         self._bundle_calls = BundleCalls(self._shared, callbacks, handoff, self._session, threads)
-        self._table = TableThread(self._shared, reader, callbacks, self._session, self._bundle_calls)
+        self._slot_calls = SlotCalls(self._shared, callbacks, handoff, self._session, threads)
+        self._table = TableThread(self._shared, reader, self._session, self._slot_calls, self._bundle_calls)
         runs = {
             "node-session": self._session.run,
             "node-table": self._table.run,
+            "node-slots": self._slot_calls.run,
             "node-bundles": self._bundle_calls.run,
         }
         self._writer = writer
@@ -101,19 +109,25 @@ class NodeAgent:
             thread.start()
         return self
 
-    def stop(self, *, drain: bool = True, timeout_ms: int = 10_000) -> None:
+    def stop(self, *, drain: bool = True, timeout_ms: int = DRAIN_TIMEOUT_MS) -> Drained:
         """Leave the cluster and end the threads.
 
         Args:
             drain: first ask to be relieved of everything and wait for it, unless no other node could take it over.
-            timeout_ms: the longest wait for that; then the node leaves with what it holds.
+            timeout_ms: the longest wait for that; then the node leaves with what it holds. The next holders copy their
+                data first: give it as long as that takes.
+
+        Returns:
+            what came of the wish to hand everything over.
 
         Bundles that it holds even so are closed before it leaves, within the limit of ``HandoffSettings``.
         """
         shared = self._shared
+        held = shared.holding_count()
+        drained = Drained(DrainOutcome.NOT_ASKED if shared.failure is None else DrainOutcome.FAILED, held, held)
         if shared.failure is None and any(thread.is_alive() for thread in self._running):
             if drain:
-                self._hand_over(timeout_ms)
+                drained = hand_over(shared, self._session, timeout_ms)
             self._bundle_calls.end()
             self._session.tell(LeaveAsked("stop"))
         else:
@@ -126,9 +140,13 @@ class NodeAgent:
             self._load_reports.writer.close()
         self._table.close()
         shared.metrics.close()
+        return drained
 
-    def run_until_signal(self) -> SessionState:
+    def run_until_signal(self, *, timeout_ms: int = DRAIN_TIMEOUT_MS) -> SessionState:
         """Block until SIGTERM or SIGINT, then drain and leave; for a process's main thread.
+
+        Args:
+            timeout_ms: as for :meth:`stop`. What stops the process has to wait for longer than that before it kills it.
 
         Returns:
             ``LEFT`` after a signal; ``SUPERSEDED`` if another process has joined under this node's name.
@@ -146,32 +164,8 @@ class NodeAgent:
             except SupersededError:
                 break
             pause.wait(_SIGNAL_POLL_S)
-        self.stop()
+        self.stop(timeout_ms=timeout_ms)
         return self.state
-
-    def _hand_over(self, timeout_ms: int) -> None:
-        """Ask that other nodes take over what this one holds, wait for it, and log the result."""
-        shared, logger = self._shared, self._shared.logger
-        if self._session.state not in HEARD_STATES:
-            logger.warning("nothing to hand over: the node is not a member now", state=self._session.state.value)
-            return
-        held = shared.holding_count()
-        logger.info("handing over before leaving", slots_and_bundles=held, timeout_ms=timeout_ms)
-        self._session.tell(DrainAsked("stop"))
-        with shared.changed:
-            shared.changed.wait_for(
-                lambda: not shared.holding_count() or shared.book.is_the_last_one or shared.failure,
-                timeout_ms / 1_000,
-            )
-        left = shared.holding_count()
-        if not left:
-            logger.info("everything was handed over", slots_and_bundles=held)
-        elif shared.book.is_the_last_one:
-            logger.warning("nothing was handed over: no other node can take it", slots_and_bundles=left)
-        elif shared.failure is None:
-            what = "nothing was" if left == held else "not everything was"
-            text = f"{what} handed over within {timeout_ms} ms: is there a leader? The node leaves with what it holds"
-            logger.warning(text, slots_and_bundles=left)
 
     def __enter__(self) -> Self:
         """Start the agent, unless it was started already."""
@@ -198,49 +192,82 @@ class NodeAgent:
 
     @property
     def table(self) -> RoutingTable | None:
-        """The table that the node works with; None before the first."""
+        """The table of the newest calls for slots, so that each of them sees its own; None before the first.
+
+        Calls that hang hold it up for as long as they hold up other calls. Answers to requests go by the newest table.
+        """
         return self._shared.table
 
-    def ownership(self, slot_id: SlotId) -> Ownership:
-        """Whether the node may serve a slot now, with the fencing token to pass on."""
-        ownership = self._shared.book.ownership(slot_id)
-        return ownership if self._may_serve() else ownership._replace(access=Access.MOVED)
+    def ownership(self, slot_id: SlotId, routed_by: RoutedBy | None = None) -> Ownership:
+        """Whether the node may serve a slot now, with the fencing token to pass on, and the node to ask otherwise.
 
-    def bundle_of(self, namespace: NamespaceName, key: bytes | str) -> BundleOwnership:
+        Serve requests within :meth:`serve_slot`, so that a release of the slot waits for their ends. ``routed_by`` is
+        the row by which the caller has chosen this node, if it says so.
+        """
+        return self._checked_slot(self._shared.book.ownership(slot_id), routed_by)
+
+    def slot_of(self, key: bytes | str, routed_by: RoutedBy | None = None) -> Ownership:
+        """Whether the node may serve the slot of a key now; see :meth:`ownership`."""
+        return self._checked_slot(self._shared.book.ownership(key), routed_by)
+
+    def bundle_of(
+        self, namespace: NamespaceName, key: bytes | str, routed_by: RoutedBy | None = None
+    ) -> BundleOwnership:
         """Whether the node may serve the bundle of a key now, with the fencing token, and the node to ask otherwise.
 
         Serve requests within :meth:`serve`, so that a release of the bundle waits for their ends. Bytes are decoded as
-        UTF-8.
+        UTF-8. ``routed_by`` is as in :meth:`ownership`.
         """
-        return self._checked(self._shared.bundles.ownership(namespace, _hash_of(key)))
+        return self._checked(self._shared.bundles.ownership(namespace, _hash_of(key)), routed_by)
 
-    def serve(self, namespace: NamespaceName, key: bytes | str) -> ServedCall:
-        """A context in which one request for a key is served, or refused.
+    def local_slot(self, slot_id: SlotId) -> tuple[Epoch, LocalSlot | None]:
+        """The epoch of the table in use, and what this process knows of a slot of which it is a replica.
+
+        For :class:`controlplane.node.SofaSlotAccess`; None if it is no replica, or may not serve now.
+        """
+        epoch, local = self._shared.book.local_slot(slot_id)
+        return epoch, local if self._may_serve() else None
+
+    def serve(self, namespace: NamespaceName, key: bytes | str, routed_by: RoutedBy | None = None) -> ServedCall:
+        """A context in which one request for a key of a bundle is served, or refused.
 
         with agent.serve("orders", key) as call:
-            if call.access is Access.ACCEPT: ...
+            if call.access is not Access.ACCEPT:
+                return refusal(call.access, call.addresses)
+            answer = work(call.token)
+        return answer if call.held else refusal(Access.MOVED, ())
         """
-        return ServedCall(partial(self._accept, namespace, _hash_of(key)), self._end_request, self._may_serve)
+        accept = partial(self._accept, namespace, _hash_of(key), routed_by)
+        return ServedCall(accept, self._end_request, self._may_serve)
 
-    def serve_slot(self, slot_id: SlotId) -> ServedSlotCall:
+    def serve_slot(self, slot_id: SlotId, routed_by: RoutedBy | None = None) -> ServedSlotCall:
         """A context in which one request for a slot is served, or refused; see :meth:`serve`."""
-        return ServedSlotCall(partial(self._accept_slot, slot_id), self._end_slot_request, self._may_serve)
+        return ServedSlotCall(partial(self._accept_slot, slot_id, routed_by), self._end_slot_request, self._may_serve)
 
-    def _accept_slot(self, slot_id: SlotId) -> tuple[Ownership, AcceptedSlotCall | None]:
-        answer, accepted = self._shared.book.accept(slot_id)
-        if accepted is not None and not self._may_serve():
+    def serve_slot_of(self, key: bytes | str, routed_by: RoutedBy | None = None) -> ServedSlotCall:
+        """A context in which one request for a key is served by the slot that it has now; see :meth:`serve`."""
+        return ServedSlotCall(partial(self._accept_slot, key, routed_by), self._end_slot_request, self._may_serve)
+
+    def _accept_slot(
+        self, slot: SlotId | bytes | str, routed_by: RoutedBy | None
+    ) -> tuple[Ownership, AcceptedSlotCall | None]:
+        answer, accepted = self._shared.book.accept(slot)
+        checked = self._checked_slot(answer, routed_by)
+        if accepted is not None and checked is not answer:
             self._end_slot_request(accepted)
-            return answer._replace(access=Access.MOVED), None
-        return answer, accepted
+            accepted = None
+        return checked, accepted
 
     def _end_slot_request(self, accepted: AcceptedSlotCall) -> None:
         self._shared.book.leave(accepted)
-        if self._shared.book.has_news:
-            self._bundle_calls.wake()
+        if self._shared.book.has_due_releases:
+            self._slot_calls.wake()
 
-    def _accept(self, namespace: NamespaceName, hashed: int) -> tuple[BundleOwnership, AcceptedCall | None]:
+    def _accept(
+        self, namespace: NamespaceName, hashed: int, routed_by: RoutedBy | None
+    ) -> tuple[BundleOwnership, AcceptedCall | None]:
         answer, accepted = self._shared.bundles.accept(namespace, hashed)
-        checked = self._checked(answer)
+        checked = self._checked(answer, routed_by)
         if accepted is not None and checked is not answer:
             self._end_request(accepted)
             accepted = None
@@ -250,11 +277,17 @@ class NodeAgent:
         if self._shared.bundles.leave(accepted, self._shared.clock.monotonic_ms()):
             self._bundle_calls.wake()
 
-    def _checked(self, answer: BundleOwnership) -> BundleOwnership:
-        """The answer of the book, or a refusal if the session may not serve."""
-        if answer.access is Access.MOVED or self._may_serve():
-            return answer
-        return answer._replace(access=Access.MOVED, ask=None)
+    def _checked_slot(self, answer: Ownership, routed_by: RoutedBy | None) -> Ownership:
+        """The answer of the book to this caller, or a refusal if the session may not serve."""
+        if self._may_serve():
+            return compared(answer, routed_by)
+        return answer if answer.access is Access.MOVED else answer._replace(access=Access.MOVED)
+
+    def _checked(self, answer: BundleOwnership, routed_by: RoutedBy | None) -> BundleOwnership:
+        """The answer of the book to this caller, or a refusal if the session may not serve."""
+        if self._may_serve():
+            return compared(answer, routed_by)
+        return answer if answer.access is Access.MOVED else answer._replace(access=Access.MOVED, ask=None, addresses=())
 
     def _may_serve(self) -> bool:
         return self._shared.failure is None and self._shared.clock.monotonic_ms() < self._session.serve_until_ms

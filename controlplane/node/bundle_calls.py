@@ -75,18 +75,17 @@ class BundleCalls:
                 shared.logger.warning(text, callback=call.kind.value, bundle=call.held.bundle_id)
             while (due := book.begin(now_ms)) is not None:
                 self._threads.thread(partial(shared.guarded, partial(self._work, due)), "node-bundle").start()
-            slots_wake_at_ms = shared.book.attend(now_ms)
             report_at_ms = self._report(now_ms)
             if stops and end_at_ms is not None and (book.is_empty or now_ms >= end_at_ms):
                 return
-            wakes_at_ms = (attention.wake_at_ms, slots_wake_at_ms, report_at_ms, end_at_ms if stops else None)
+            wakes_at_ms = (attention.wake_at_ms, report_at_ms, end_at_ms if stops else None)
             wakes = [each for each in wakes_at_ms if each is not None]
             self._wait(min(min(wakes, default=now_ms + _IDLE_MS) - now_ms, _IDLE_MS))
 
     def _report(self, now_ms: int) -> int | None:
         """Tell the session of steps that were done; return when, if it is better to wait for further ones."""
         bundles = self._shared.bundles
-        if not (bundles.has_news or self._shared.book.has_news):
+        if not bundles.has_news:
             self._news_since_ms = None
             return None
         if self._news_since_ms is None:

@@ -1,11 +1,13 @@
 """The callbacks by which an agent notifies the user's code, and the values that they pass."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId, Term
 
 
@@ -34,6 +36,11 @@ class Access(Enum):
     """The node leads the slot and is still fetching its data, or opens the bundle; ask again."""
     MOVED = "moved"
     """Another node is to be asked, or the node may not serve because it has lost the log or the table is too old."""
+    MISMATCH = "mismatch"
+    """The caller goes by another row than the node: the one with the older table has to read on. Only where the caller
+    says by which row it goes; see :class:`controlplane.node.RoutedBy`."""
+    UNSUPPORTED = "unsupported"
+    """The table in use has no such slot or namespace: no node serves it."""
 
 
 class Ownership(NamedTuple):
@@ -45,12 +52,16 @@ class Ownership(NamedTuple):
         epoch: of that table.
         leader: the node that a client should ask: the slot's leader in that table or, while this node releases the
             slot, the next one.
+        slot_id: the slot; None if there is no table yet.
+        addresses: the addresses of that node, by name.
     """
 
     access: Access
     token: FencingToken
     epoch: Epoch
     leader: NodeId | None
+    slot_id: SlotId | None = None
+    addresses: tuple[Address, ...] = ()
 
 
 class BundleOwnership(NamedTuple):
@@ -63,6 +74,7 @@ class BundleOwnership(NamedTuple):
         bundle: the bundle's row in that table; None if there is none that covers the key, or no table yet.
         ask: for "moved", the node that the client should ask: the next owner of a bundle that is handed off, otherwise
             the owner; None if the table names no node but this one. For "migrating", this node.
+        addresses: the addresses of the node to ask, by name.
     """
 
     access: Access
@@ -70,6 +82,7 @@ class BundleOwnership(NamedTuple):
     epoch: Epoch
     bundle: Bundle | None
     ask: NodeId | None
+    addresses: tuple[Address, ...] = ()
 
 
 class TopicLoad(NamedTuple):
@@ -158,6 +171,21 @@ class SlotLost:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotReleasing:
+    """This node leads the slot, and has to release it for the next leader, which has its data.
+
+    Attributes:
+        slot_id: the slot.
+        epoch: of the table that tells it to: the release epoch.
+        next_leader: the node that will lead it.
+    """
+
+    slot_id: SlotId
+    epoch: Epoch
+    next_leader: NodeId
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """The changes that one epoch makes for a node's slots, reported in this order except for :attr:`gained_of_lost`.
 
@@ -168,12 +196,14 @@ class Changes:
         lost: slots.
         gained: slots.
         changed: slots.
+        releasing: slots. They are due later than the others, when the requests that were accepted have ended.
     """
 
     epoch: Epoch
     lost: tuple[SlotLost, ...] = ()
     gained: tuple[SlotGained, ...] = ()
     changed: tuple[SlotChanged, ...] = ()
+    releasing: tuple[SlotReleasing, ...] = ()
 
     @property
     def gained_of_lost(self) -> tuple[SlotGained, ...]:
@@ -181,19 +211,42 @@ class Changes:
         lost = {slot.slot_id for slot in self.lost}
         return tuple(slot for slot in self.gained if slot.part_of in lost)
 
+    @property
+    def slot_ids(self) -> frozenset[SlotId]:
+        """The slots that change."""
+        kinds = (self.lost, self.gained, self.changed, self.releasing)
+        return frozenset(each.slot_id for kind in kinds for each in kind)
+
+    def apart(self, waits: AbstractSet[SlotId]) -> "tuple[Changes, Changes]":
+        """What concerns none of these slots, and the rest. A lost slot stays with the parts that are gained from it."""
+        if waits.isdisjoint(self.slot_ids):
+            return self, Changes(self.epoch)
+        parts = (slot for slot in self.gained_of_lost if slot.slot_id in waits)
+        waits = waits | {slot.part_of for slot in parts if slot.part_of is not None}
+        return self._only(lambda slot_id: slot_id not in waits), self._only(lambda slot_id: slot_id in waits)
+
+    def _only(self, is_wanted: Callable[[SlotId], bool]) -> "Changes":
+        return Changes(
+            self.epoch,
+            tuple(each for each in self.lost if is_wanted(each.slot_id)),
+            tuple(each for each in self.gained if is_wanted(each.slot_id)),
+            tuple(each for each in self.changed if is_wanted(each.slot_id)),
+            tuple(each for each in self.releasing if is_wanted(each.slot_id)),
+        )
+
 
 class NodeCallbacks:
     """The user's code: derive from this class and override what is needed.
 
-    Calls for slots are made one at a time, in the order of the epochs, in the thread that follows the table. During a
-    call the agent's table and ``ownership`` stay at the epoch of the call, and heartbeats continue. Return soon, and
-    fetch data in threads of your own: shortly before the silence limit is over the node refuses all requests, because
-    its slots may have other holders by then.
+    Calls for slots are made one at a time, in the order of the epochs. During a call the agent's :attr:`table` stays at
+    the epoch of the call, while the answers to requests go by the newest one: so a call may be about a slot that has
+    moved on already, and then a later call says so. Fetch data in threads of your own, because the next call waits for
+    this one. It waits for ``HandoffSettings.open_limit_ms``: then the call counts as hung, and later ones for other
+    slots are made without it.
 
-    Calls for bundles are made in threads of their own: those for one bundle, or for it and its parts, one after the
-    other, those for different bundles at the same time. They may take long; ``HandoffSettings`` says how long they are
-    waited for. The table goes on meanwhile, so a call may be about a bundle that has moved on already. Then the next
-    call says so.
+    Calls for bundles are made for different bundles at the same time, and one after the other for one bundle, or for it
+    and its parts. They may take long; ``HandoffSettings`` says how long they are waited for. The newest table goes on
+    meanwhile, as for slots.
 
     An exception ends the agent: heartbeats stop, and the cluster fences the node.
     """
@@ -209,6 +262,15 @@ class NodeCallbacks:
 
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
         """Called with slots that this node still holds, with another leader (perhaps itself) or other followers."""
+
+    def on_slots_releasing(self, releasing: Sequence[SlotReleasing]) -> None:
+        """Called with slots that this node has to release: send the next leader what it may not have yet.
+
+        The node accepts nothing for them since before this call, and what it had accepted has ended or was voided. When
+        this has returned, the next leader is told to serve. It is told as well if this does not return within
+        ``HandoffSettings.release_limit_ms``. :meth:`on_slots_changed` or :meth:`on_slots_lost` says what came of it; a
+        slot that stays is served again when :meth:`on_slots_changed` has returned.
+        """
 
     def on_bundle_preparing(self, bundle: Bundle) -> None:
         """Called with a bundle that will be assigned to this node as soon as its owner has released it.
@@ -271,3 +333,5 @@ def tell(callbacks: NodeCallbacks, changes: Changes) -> None:
         callbacks.on_slots_gained(gained)
     if changes.changed:
         callbacks.on_slots_changed(changes.changed)
+    if changes.releasing:
+        callbacks.on_slots_releasing(changes.releasing)

@@ -7,24 +7,25 @@ from controlplane.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class HandoffSettings:
-    """Settings of the calls for bundles.
+    """Settings of the calls for slots and bundles, and of the requests that a release waits for.
 
     The leader waits for a release for some ten seconds longer than a node can be without contact to the log, and then
-    assigns the bundle whatever the node says. A release that takes longer than the sum of the first two limits here has
-    no effect for the better: the next owner opens the bundle while its topics are still open here, and only fencing
-    tokens tell the two apart.
+    goes on whatever the node says. If the sum of the first two limits is longer than that, the next owner begins while
+    this node may still be closing, and only fencing tokens tell the two apart. The leader also gives a bundle to
+    another node if it is not opened within the policy's ``handoff_limit_ms``, whatever ``open_limit_ms`` is.
 
     Attributes:
         accepted_limit_ms: longest time for which a release waits for requests that were accepted before it. Then they
             are voided: their right to serve has ended.
-        release_limit_ms: longest time for which ``on_bundle_releasing`` is waited for. Then the node reports that it
-            has released the bundle.
-        open_limit_ms: time after which ``on_bundle_preparing``, ``on_bundle_assigned``, ``on_bundle_released``,
-            ``on_bundle_split`` or ``topics_of_bundle`` counts as hung, so that other bundles need not wait for it. The
-            bundle itself waits until the call returns.
+        release_limit_ms: longest time for which ``on_slots_releasing`` or ``on_bundle_releasing`` is waited for. Then
+            the node reports that it has released the slots or the bundle.
+        open_limit_ms: time after which any other call counts as hung, so that other slots and bundles need not wait for
+            it. Its own wait until it returns.
         calls_at_once: greatest number of bundles for which calls are made at the same time, without those that hang.
-        hung_calls_at_most: number of hung calls, each with a thread of its own, from which on no further call is made.
-            What this node has to release is then released without its service.
+            For slots it is one.
+        hung_calls_at_most: number of hung calls for bundles, each with a thread of its own, from which on no further
+            call for a bundle is made; likewise for slots. What this node has to release is then released without its
+            service.
         end_limit_ms: longest time for which an agent that ends waits for its last calls.
     """
 

@@ -262,7 +262,9 @@ class BundleBook:
     def _ownership(self, namespace: NamespaceName, hashed: int) -> BundleOwnership:
         row = self._index.at(namespace, hashed)
         if row is None:
-            return BundleOwnership(Access.MOVED, FencingToken(self._term, Epoch(0)), self._epoch, None, None)
+            # A hash without a bundle, in a namespace that has some, is a namespace that is being created or deleted.
+            access = Access.MOVED if self._table is None or namespace in self._table.namespaces else Access.UNSUPPORTED
+            return BundleOwnership(access, FencingToken(self._term, Epoch(0)), self._epoch, None, None)
         held = self._held.get(row.bundle_id)
         access, ask, since_epoch = Access.MOVED, node_to_ask(row, self._node_id), row.owner_epoch
         if held is not None and held.serves:
@@ -271,7 +273,9 @@ class BundleBook:
             access, ask = Access.MIGRATING, self._node_id
         if held is not None and held.holding != NO_HOLDING:
             since_epoch = since_epoch or held.gained_epoch
-        return BundleOwnership(access, FencingToken(self._term, since_epoch), self._epoch, row, ask)
+        node = None if ask is None or self._table is None else self._table.nodes.get(ask)
+        addresses = () if node is None else node.addresses
+        return BundleOwnership(access, FencingToken(self._term, since_epoch), self._epoch, row, ask, addresses)
 
     @property
     def _term(self) -> Term:

@@ -16,10 +16,20 @@ from controlplane.core.slots.reports import (
     SlotStatus,
     grouped,
 )
+from controlplane.core.slots.sofa.slot_access import LocalSlot
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, ProcessId, SlotId, Term
 from controlplane.core.values.replica_status import ReplicaStatus
-from controlplane.node.callbacks import Access, Changes, FencingToken, Ownership, SlotChanged, SlotGained, SlotLost
+from controlplane.node.callbacks import (
+    Access,
+    Changes,
+    FencingToken,
+    Ownership,
+    SlotChanged,
+    SlotGained,
+    SlotLost,
+    SlotReleasing,
+)
 from controlplane.node.handoff_settings import HandoffSettings
 from controlplane.node.slot_releases import AcceptedSlotCall, SlotReleases
 
@@ -69,12 +79,13 @@ class HoldingBook:
 
     def __init__(self, node_id: NodeId, process_id: ProcessId = "", settings: HandoffSettings | None = None) -> None:
         """Begin without a table and without holdings."""
-        self._releases = SlotReleases((settings or HandoffSettings()).accepted_limit_ms)
+        self._releases = SlotReleases(settings or HandoffSettings())
         self._node_id = node_id
         self._process_id = process_id
         self._lock = threading.Lock()
         self._table: RoutingTable | None = None
         self._held: dict[SlotId, _Held] = {}
+        self._untold: set[SlotId] = set()
         self._groups: tuple[SlotGroup, ...] | None = None
 
     @property
@@ -136,11 +147,13 @@ class HoldingBook:
                 rewritten = interrupted or (skipped and slot is not earlier)
                 if slot.slot_id in self._held and (not holds or rewritten):
                     del self._held[slot.slot_id]
+                    self._untold.discard(slot.slot_id)
+                    self._releases.void(slot.slot_id)
                     led = earlier is not None and earlier.leader == self._node_id
                     lost.append(SlotLost(slot.slot_id, led, table.epoch, slot.leader))
                 if earlier is not None and earlier.slot_id != slot.slot_id:
                     self._releases.split(earlier.slot_id, slot.slot_id)
-                self._releases.follow(slot, now_ms, leads=holds and slot.leader == self._node_id)
+                self._releases.follow(slot, table.epoch, now_ms, leads=holds and slot.leader == self._node_id)
                 if not holds:
                     continue
                 # After skipped epochs, the present replicas may have more recent data than the former ones.
@@ -153,59 +166,111 @@ class HoldingBook:
                     changed.append(self._change(table, slot, earlier, sources))
         return Changes(table.epoch, tuple(lost), tuple(gained), tuple(changed))
 
-    def told(self, epoch: Epoch) -> None:
-        """The callbacks for the table of this epoch have returned: what it tells to release may be released."""
+    def begin(self, changes: Changes) -> None:
+        """The callbacks for changes are made now: the service knows what it has gained."""
         with self._lock:
-            self._releases.told(epoch)
+            for gained in changes.gained:
+                held = self._held.get(gained.slot_id)
+                if held is not None and held.gained_epoch == gained.epoch:
+                    self._untold.discard(gained.slot_id)
+
+    def finish(self, changes: Changes) -> None:
+        """The callbacks for changes have returned: what they tell to release may be released, or has been."""
+        with self._lock:
+            self._releases.told((slot.slot_id for slot in (*changes.gained, *changes.changed)), changes.epoch)
+            for slot in changes.releasing:
+                self._releases.done(slot.slot_id, slot.epoch)
+
+    def releasing(self) -> Changes | None:
+        """The slots that the service has to be asked to release now; None if there are none."""
+        with self._lock:
+            table = self._table
+            if table is None or not self._releases.due:
+                return None
+            return Changes(
+                table.epoch,
+                releasing=tuple(
+                    SlotReleasing(slot_id, epoch, table.slots[slot_id].next_leader or "")
+                    for slot_id, epoch in sorted(self._releases.ask().items())
+                ),
+            )
 
     def attend(self, now_ms: int) -> int | None:
-        """Void requests that hold a release up for too long; return when to look again, None if not at all."""
+        """End what releases have waited for long enough; return when to look again, None if not at all."""
         with self._lock:
             return self._releases.attend(now_ms)
+
+    @property
+    def has_due_releases(self) -> bool:
+        """Whether the service has to be asked to release a slot."""
+        return bool(self._releases.due)
 
     @property
     def has_news(self) -> bool:
         """Whether a slot was released that no heartbeat has reported."""
         return self._releases.has_news
 
-    def accept(self, slot_id: SlotId) -> tuple[Ownership, AcceptedSlotCall | None]:
+    def accept(self, slot: SlotId | bytes | str) -> tuple[Ownership, AcceptedSlotCall | None]:
         """The answer of :meth:`ownership`, with the noted request if it is accepted. :meth:`leave` has to follow."""
         with self._lock:
-            answer = self._ownership(slot_id)
-            return answer, self._releases.accept(slot_id) if answer.access is Access.ACCEPT else None
+            answer = self._ownership(slot)
+            if answer.access is not Access.ACCEPT or answer.slot_id is None:
+                return answer, None
+            return answer, self._releases.accept(answer.slot_id)
 
     def leave(self, call: AcceptedSlotCall) -> None:
         """Note the end of a request."""
         with self._lock:
             self._releases.leave(call)
 
-    def ownership(self, slot_id: SlotId) -> Ownership:
-        """Whether the node leads the slot and has its data; the session decides whether it may serve at all."""
+    def ownership(self, slot: SlotId | bytes | str) -> Ownership:
+        """Whether the node leads a slot, or that of a key, and has its data; the session decides if it may serve."""
         with self._lock:
-            return self._ownership(slot_id)
+            return self._ownership(slot)
 
-    def _ownership(self, slot_id: SlotId) -> Ownership:
+    def _ownership(self, slot: SlotId | bytes | str) -> Ownership:
         table = self._table
-        if table is None or not 0 <= slot_id < len(table.slots):
-            return Ownership(Access.MOVED, _NO_TOKEN, self.epoch, None)
-        slot = table.slots[slot_id]
+        if table is None:
+            return Ownership(Access.MOVED, _NO_TOKEN, Epoch(0), None)
+        slot_id = slot if isinstance(slot, int) else table.slot_for(slot).slot_id
+        if not 0 <= slot_id < len(table.slots):
+            return Ownership(Access.UNSUPPORTED, _NO_TOKEN, table.epoch, None, slot_id)
+        row = table.slots[slot_id]
         held = self._held.get(slot_id)
-        token = FencingToken(table.term, slot.leader_epoch)
-        if held is None or slot.leader != self._node_id:
-            return Ownership(Access.MOVED, token, table.epoch, slot.leader)
-        if self._releases.is_releasing(slot_id):
-            return Ownership(Access.MOVED, token, table.epoch, slot.next_leader)
-        access = Access.ACCEPT if held.status is ReplicaStatus.HEALTHY else Access.MIGRATING
-        return Ownership(access, token, table.epoch, slot.leader)
+        access, ask = Access.MOVED, row.leader
+        if held is None or row.leader != self._node_id:
+            pass
+        elif self._releases.is_releasing(slot_id):
+            ask = row.next_leader
+        elif held.status is ReplicaStatus.HEALTHY and not self._releases.is_reopening(slot_id):
+            access = Access.ACCEPT
+        else:
+            access = Access.MIGRATING
+        node = None if ask is None else table.nodes.get(ask)
+        addresses = () if node is None else node.addresses
+        return Ownership(access, FencingToken(table.term, row.leader_epoch), table.epoch, ask, slot_id, addresses)
+
+    def local_slot(self, slot_id: SlotId) -> tuple[Epoch, LocalSlot | None]:
+        """The epoch of the table, and what SOFARegistry's rule needs of a slot; None if the node does not hold it."""
+        with self._lock:
+            table, held = self._table, self._held.get(slot_id)
+            if table is None or held is None:
+                return self.epoch, None
+            row = table.slots[slot_id]
+            leads = row.leader == self._node_id and not self._releases.is_releasing(slot_id)
+            is_migrated = held.status is ReplicaStatus.HEALTHY and not self._releases.is_reopening(slot_id)
+            return table.epoch, LocalSlot(leads, is_migrated, row.leader_epoch)
 
     def mark_ready(self, slot_id: SlotId, gained_epoch: Epoch | None, synced_at_ms: int | None = None) -> bool:
         """Note that all data of a slot is here; False if it is not held, or was gained in another epoch than given.
+
+        Without an epoch, False as well if the service was not told of the gain: it speaks of an earlier one then.
 
         ``synced_at_ms`` is the wall clock of the sync, for a follower that syncs from time to time.
         """
         with self._lock:
             held = self._held.get(slot_id)
-            if held is None or gained_epoch not in (None, held.gained_epoch):
+            if held is None or (slot_id in self._untold if gained_epoch is None else gained_epoch != held.gained_epoch):
                 return False
             self._held[slot_id] = replace(held, status=ReplicaStatus.HEALTHY, synced_at_ms=synced_at_ms)
             self._groups = None
@@ -247,6 +312,7 @@ class HoldingBook:
 
     def _gain(self, table: RoutingTable, slot: Slot, sources: tuple[NodeId, ...], part_of: SlotId | None) -> SlotGained:
         self._held[slot.slot_id] = _Held(table.epoch, ReplicaStatus.MIGRATING, 0, sources)
+        self._untold.add(slot.slot_id)
         token = FencingToken(table.term, slot.leader_epoch)
         leads = slot.leader == self._node_id
         return SlotGained(slot.slot_id, leads, token, table.epoch, _living(sources, table), part_of)

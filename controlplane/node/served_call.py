@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Generic, Protocol, Self, TypeVar
 
 from controlplane.core.bundles.bundle import Bundle
-from controlplane.core.values.identifiers import Epoch, NodeId
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 from controlplane.node.callbacks import Access, BundleOwnership, FencingToken, Ownership
 from controlplane.node.held_bundle import AcceptedCall
 from controlplane.node.slot_releases import AcceptedSlotCall
@@ -19,6 +20,8 @@ class _Answer(Protocol):
     def token(self) -> FencingToken: ...
     @property
     def epoch(self) -> Epoch: ...
+    @property
+    def addresses(self) -> tuple[Address, ...]: ...
 
 
 class _Accepted(Protocol):
@@ -79,6 +82,11 @@ class ServedRequest(Generic[AnswerT, AcceptedT]):
         return self.ownership.epoch
 
     @property
+    def addresses(self) -> tuple[Address, ...]:
+        """The addresses of the node that the client should ask, by name; empty if the table names none."""
+        return self.ownership.addresses
+
+    @property
     def ownership(self) -> AnswerT:
         """The whole answer.
 
@@ -86,7 +94,7 @@ class ServedRequest(Generic[AnswerT, AcceptedT]):
             RuntimeError: the context was not entered.
         """
         if self._ownership is None:
-            raise RuntimeError("the access is known inside of the context only: `with agent.serve(...) as call:`")
+            raise RuntimeError("the context was not entered: use `with agent.serve(...) as call:`")
         return self._ownership
 
     @property
@@ -118,7 +126,12 @@ class ServedCall(ServedRequest[BundleOwnership, AcceptedCall]):
 
 
 class ServedSlotCall(ServedRequest[Ownership, AcceptedSlotCall]):
-    """A request for a slot; ``NodeAgent.serve_slot`` makes it."""
+    """A request for a slot; ``NodeAgent.serve_slot`` and ``serve_slot_of`` make it."""
+
+    @property
+    def slot_id(self) -> SlotId | None:
+        """The slot; None if there is no table yet."""
+        return self.ownership.slot_id
 
     @property
     def ask(self) -> NodeId | None:

@@ -26,7 +26,8 @@ class Shared:
         logger: bound to the cluster and the node.
         book: the node's slots; the table thread passes tables to it.
         bundles: the node's bundles; likewise.
-        table: the table in use; None before the first. The table thread sets it.
+        table: the table of the newest calls for slots, which may not be the newest one; None before the first. The
+            threads that make these calls set it.
         feature_level: of the log, as the newest table says it: 0 before the first, and below level 3. The table thread
             sets it before the node joins.
         failure: the error that ended the agent; :meth:`fail` sets it.

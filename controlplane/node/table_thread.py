@@ -1,4 +1,4 @@
-"""The agent's thread that follows the table, keeps the record of what the node holds, and runs callbacks for slots."""
+"""The agent's thread that follows the table and keeps the record of what the node holds."""
 
 from typing import Final
 
@@ -6,10 +6,10 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import TableChanged, TableConfirmed, TableRead
 from controlplane.errors import LogUnavailableError
 from controlplane.node.bundle_calls import BundleCalls
-from controlplane.node.callbacks import NodeCallbacks, tell
 from controlplane.node.last_incarnation import last_incarnation
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
+from controlplane.node.slot_calls import SlotCalls
 from controlplane.ports import LogReader
 from controlplane.topic_reading.table_follower import Progress, TableFollower
 
@@ -26,15 +26,15 @@ class TableThread:
         self,
         shared: Shared,
         reader: LogReader,
-        callbacks: NodeCallbacks,
         session: SessionThread,
+        slot_calls: SlotCalls,
         bundle_calls: BundleCalls,
     ) -> None:
         """Set up; :meth:`run` begins to read. :meth:`close` closes the reader."""
         self._shared = shared
         self._reader = reader
-        self._callbacks = callbacks
         self._session = session
+        self._slot_calls = slot_calls
         self._bundle_calls = bundle_calls
         self._follower = TableFollower(reader)
         self._warn_at_ms: int | None = None
@@ -131,9 +131,6 @@ class TableThread:
         bundles.follow(table, self._session.incarnation, self._shared.clock.monotonic_ms())
         self._bundle_calls.wake()
         changes = book.follow(table, self._session.incarnation, self._shared.clock.monotonic_ms())
-        with self._shared.changed:
-            self._shared.table = table
-            self._shared.changed.notify_all()
         leads, follows = book.count()
         row = table.nodes.get(self._shared.node.node_id)
         self._session.tell(TableChanged(row, table.settings.silence_limit_ms, table.settings.incarnation_floor))
@@ -141,6 +138,4 @@ class TableThread:
         metrics.slots_led.set(leads)
         metrics.slots_followed.set(follows)
         metrics.bundles.set(bundles.count())
-        tell(self._callbacks, changes)
-        book.told(table.epoch)
-        self._bundle_calls.wake()
+        self._slot_calls.follow(table, changes)

@@ -27,6 +27,7 @@ from examples.kv.store import Refused, Row, SlotStore, Token, Value, Version
 
 _COPY_TIMEOUT_S: Final = 1.0
 _TELL_OWNERS_S: Final = 1.0
+_DRAIN_MS: Final = 20_000
 _LINGER_S: Final = 2.0
 
 
@@ -78,7 +79,7 @@ class KvNode(NodeCallbacks):
         threading.Thread(target=self._tell_owners, name="kv-load", daemon=True).start()
         self.agent.start()
         self._logger.info("key-value node serves", place=self._server.place)
-        ended_as = self.agent.run_until_signal()
+        ended_as = self.agent.run_until_signal(timeout_ms=_DRAIN_MS)
         # Other nodes own everything by now, and may still be fetching it.
         time.sleep(_LINGER_S)
         self._server.close()
@@ -202,14 +203,10 @@ class KvNode(NodeCallbacks):
         Raises:
             Refused: it may not, or the right to serve has ended meanwhile: another node may have written since.
         """
-        table = self.agent.table
-        if table is None:
-            raise Refused("moved", 0)
-        slot_id = table.slot_for(key).slot_id
-        with self.agent.serve_slot(slot_id) as call:
-            if call.access is not Access.ACCEPT:
+        with self.agent.serve_slot_of(key) as call:
+            if call.access is not Access.ACCEPT or call.slot_id is None:
                 raise Refused("migrating" if call.access is Access.MIGRATING else "moved", call.epoch)
-            yield slot_id
+            yield call.slot_id
         if not call.held:
             raise Refused("moved", call.epoch)
 

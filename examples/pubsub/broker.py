@@ -41,6 +41,7 @@ _PATIENCE_S: Final = 1.0
 
 Most handoffs end in this time. Then the client asks once more, at the right place, instead of asking in vain."""
 _LOOK_AGAIN_S: Final = 0.02
+_DRAIN_MS: Final = 20_000
 _LINGER_S: Final = 2.0
 
 Work = Callable[[TopicFile, FencingToken], Message]
@@ -89,7 +90,7 @@ class Broker(NodeCallbacks):
         """
         self.agent.start()
         self._logger.info("broker serves", place=self._server.place)
-        ended_as = self.agent.run_until_signal()
+        ended_as = self.agent.run_until_signal(timeout_ms=_DRAIN_MS)
         time.sleep(_LINGER_S)  # Clients that have not heard of it are told whom to ask.
         self.close()
         return ended_as
@@ -190,11 +191,9 @@ class Broker(NodeCallbacks):
             return None
 
     def _refusal(self, call: ServedCall) -> Message:
-        if call.access is not Access.MOVED:
+        if call.access is Access.MIGRATING:
             return {"status": "migrating"}
-        table = self.agent.table
-        row = table.nodes.get(call.ask) if table is not None and call.ask is not None else None
-        places = [(each.host, each.port) for each in row.addresses if each.name == ADDRESS_NAME] if row else []
+        places = [(each.host, each.port) for each in call.addresses if each.name == ADDRESS_NAME]
         return {"status": "moved", "ask": places[0] if places else None}
 
     def _wait(self) -> None:
@@ -214,7 +213,7 @@ class Broker(NodeCallbacks):
 
 def _is_elsewhere(call: ServedCall) -> bool:
     """Whether there is another broker that serves the topic, or no such bundle; otherwise it may come here."""
-    if call.access is not Access.MOVED:
+    if call.access not in (Access.MOVED, Access.UNSUPPORTED):
         return False
     return call.bundle is None or (call.ask is not None and call.ask == call.bundle.serving_node)
 

@@ -139,5 +139,4 @@ class OverlapWatch:
 
 
 def _accepts(agent: NodeAgent, key: str) -> bool:
-    table = agent.table
-    return table is not None and agent.ownership(table.slot_for(key).slot_id).access is Access.ACCEPT
+    return agent.slot_of(key).access is Access.ACCEPT

@@ -88,5 +88,4 @@ def _accepts(agent: NodeAgent, namespace: str, key: str) -> bool:
 
 
 def _accepts_slot(agent: NodeAgent, key: str) -> bool:
-    table = agent.table
-    return table is not None and agent.ownership(table.slot_for(key).slot_id).access is Access.ACCEPT
+    return agent.slot_of(key).access is Access.ACCEPT

@@ -135,7 +135,7 @@ def test_an_agent_joins_and_serves_what_it_leads_once_it_is_ready(fleet: Fleet) 
     agent = fleet.start("n1")
     poll_until(lambda: set(fleet.world.owners().values()) == {"n1"})
     poll_until(lambda: agent.ownership(3).access is Access.MIGRATING)
-    agent.slot_ready(3)
+    poll_until(lambda: agent.slot_ready(3))
     assert agent.ownership(3).access is Access.ACCEPT
     assert agent.ownership(3).token == (1, agent.ownership(3).epoch)
 

@@ -11,7 +11,7 @@ from controlplane.adapters.system_threads import SystemThreads
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.session.node_session import SessionSettings
 from controlplane.errors import InvariantViolationError, LogContinuityError
-from controlplane.node import Access, NodeAgent, SessionState
+from controlplane.node import Access, DrainOutcome, NodeAgent, SessionState
 from controlplane.node.description import NodeDescription
 from controlplane.node.session_log import LOG_REGAINED, STATE_EVENTS
 from tests.helpers.memory_cluster import ObservedCluster
@@ -120,7 +120,8 @@ def test_handing_over_is_told(world: ObservedCluster, lines: list[Line]) -> None
     world.start("c1")
     world.join("n2")
     agent = serving(world)
-    agent.stop()
+    drained = agent.stop()
+    assert drained == (DrainOutcome.DONE, 8, 0)
     assert [line for line in told(lines) if "hand" in line[1]] == [
         ("info", "handing over before leaving"),
         ("info", "everything was handed over"),
@@ -130,7 +131,7 @@ def test_handing_over_is_told(world: ObservedCluster, lines: list[Line]) -> None
 def test_the_last_node_says_that_nothing_is_handed_over(world: ObservedCluster, lines: list[Line]) -> None:
     """There is no other node."""
     world.start("c1")
-    serving(world).stop()
+    assert serving(world).stop() == (DrainOutcome.NO_OTHER_NODE, 8, 8)
     assert ("warning", "nothing was handed over: no other node can take it") in told(lines)
 
 
@@ -140,7 +141,7 @@ def test_without_a_controller_it_says_that_nothing_was_handed_over(world: Observ
     world.join("n2")
     agent = serving(world)
     controller.end()
-    agent.stop(timeout_ms=300)
+    assert agent.stop(timeout_ms=300) == (DrainOutcome.TIMED_OUT, 8, 8)
     events = [line for line in lines if line.get("node") == "n1" and "hand" in str(line["event"])]
     assert [line["log_level"] for line in events] == ["info", "warning"]
     assert events[0]["timeout_ms"] == 300
@@ -157,7 +158,7 @@ def test_a_node_that_is_no_member_hands_nothing_over_and_says_so(world: Observed
     controller.end()
     agent = agent_of(world)
     poll_until(lambda: agent.state is SessionState.JOINING)
-    agent.stop()
+    assert agent.stop().outcome is DrainOutcome.NOT_A_MEMBER
     assert ("warning", "nothing to hand over: the node is not a member now") in told(lines)
 
 

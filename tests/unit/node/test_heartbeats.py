@@ -50,6 +50,7 @@ class Member:
         self.world.join("n1", incarnation=self.world.clock.wall_ms())
         self.world.run(300, ())
         poll_until(lambda: self.agent.state is SessionState.ACTIVE)
+        poll_until(lambda: self.agent.table is not None and self.agent.table.epoch == self.world.state.epoch)
 
     def _beats(self) -> list[RawRecord]:
         reader = self.world.reader()

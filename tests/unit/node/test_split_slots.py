@@ -86,7 +86,7 @@ def test_holder_is_told_of_which_slot_a_part_is() -> None:
     followers = {name: TableFollower(world.reader()) for name in books}
     for name, book in books.items():
         for table in followers[name].step(0).tables:
-            book.follow(table, 1)
+            book.begin(book.follow(table, 1))
         for slot_id in world.held(name):
             book.mark_ready(slot_id, None, 1)
     before = world.state.slots.table
