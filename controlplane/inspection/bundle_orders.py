@@ -62,6 +62,8 @@ class OrderProgress:
     def end_text(self) -> str:
         """What came of the orders, once none stands any more."""
         failed = self.failed
+        if not self.ended:
+            return "no order was given, so none was waited for"
         if not failed:
             return f"{counted(len(self.ended), 'order')} carried out"
         details = "; ".join(f"{each.bundle_id}: {each.detail}" for each in failed[:_ORDERS_SHOWN])

@@ -17,6 +17,9 @@ _TOPIC_DOMAINS: Final = ("persistent", "non-persistent")
 def slot_route(table: RoutingTable, key: str) -> Record:
     """A key's slot in one table, and how it is computed.
 
+    While the leader has been told to release the slot, ``next_leader`` is the node that will lead it; neither of them
+    may serve it.
+
     Raises:
         UnroutableError: this version cannot read the row of the slot, or the settings.
     """
@@ -34,6 +37,8 @@ def slot_route(table: RoutingTable, key: str) -> Record:
         "addresses": addresses_of(table, slot.leader),
         "followers": list(slot.followers),
         "leader_epoch": slot.leader_epoch,
+        "next_leader": slot.next_leader,
+        "next_leader_addresses": addresses_of(table, slot.next_leader),
     }
 
 
@@ -67,7 +72,16 @@ def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Rec
 
 def why_unserved(table: RoutingTable, route: Record) -> str:
     """Why no node serves a key whose route this is, and what to wait for; empty if one does."""
-    if route["leader" if "slot" in route else "owner"] is not None:
+    if "slot" in route:
+        next_leader = route["next_leader"]
+        if route["leader"] is not None and next_leader is None:
+            return ""
+        if next_leader is not None:
+            return (
+                f"no node may serve this key in epoch {table.epoch}: its slot is released by node {route['leader']!r} "
+                f"and will be led by node {next_leader!r}; wait for a later epoch"
+            )
+    elif route["owner"] is not None:
         return ""
     following = route.get("next_owner")
     if following is not None:

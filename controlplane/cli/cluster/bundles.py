@@ -7,7 +7,6 @@ from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.common.suggestions import did_you_mean
-from controlplane.cli.intent_commands.known_names import even_unknown_option
 from controlplane.cli.intent_commands.operating import Manner, operation_options
 from controlplane.cli.intent_commands.order_watch import order_bundles, until_done_option
 from controlplane.core.bundles.orders import BY_NUMBER, BY_POSITIONS
@@ -68,7 +67,6 @@ def list_bundles(
 @click.argument("bundles")
 @click.argument("node")
 @until_done_option
-@even_unknown_option
 @operation_options
 @pass_invocation
 def transfer(

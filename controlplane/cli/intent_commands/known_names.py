@@ -1,7 +1,7 @@
 """Refusing nodes and slots that the cluster does not know, before an intent with a mistyped name is sent."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -14,6 +14,7 @@ from controlplane.inspection.names import known_nodes
 from controlplane.inspection.states import read_state
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_EVEN_UNKNOWN: Final = "even_unknown"
 
 
 def even_unknown_option(command: _Command) -> _Command:
@@ -45,7 +46,8 @@ def refuse_unknown_names(invocation: Invocation, arguments: Mapping[str, str]) -
     name, cluster = arguments.get("node"), invocation.cluster.name
     known = known_nodes(state)
     if name is not None and name not in known:
+        offers_it = any(each.name == _EVEN_UNKNOWN for each in click.get_current_context().command.params)
+        way_out = "; --even-unknown sends it all the same" if offers_it else ""
         raise ConfigurationError(
-            f"cluster {cluster!r} knows no node {name!r}: {did_you_mean(name, known)} Nothing was sent; "
-            "--even-unknown sends it all the same"
+            f"cluster {cluster!r} knows no node {name!r}: {did_you_mean(name, known)} Nothing was sent{way_out}"
         )

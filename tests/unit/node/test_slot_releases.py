@@ -36,7 +36,7 @@ class Setting:
         self.book.mark_ready(SLOT, None)
 
     def follow(self, *, told: bool = True) -> Epoch:
-        """Commit what is staged and let the book follow it; ``told`` lets the callbacks return, and those for releases."""
+        """Commit what is staged and let the book follow it; ``told`` lets the callbacks return, also for releases."""
         self.feed.commit()
         for table in self._follower.step(0).tables:
             self.changes = self.book.follow(table, INCARNATION, self.now_ms)

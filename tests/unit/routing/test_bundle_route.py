@@ -10,12 +10,13 @@ from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.ranges import LAST_HASH
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.addresses import Address
-from controlplane.core.values.identifiers import Epoch, Term
+from controlplane.core.values.identifiers import Epoch, SlotId, Term
 from controlplane.errors import NoRouteError, UnroutableError
 from controlplane.inspection import readers
-from controlplane.inspection.routes import bundle_route, why_unserved
+from controlplane.inspection.routes import bundle_route, slot_route, why_unserved
 from controlplane.routing.route import BundleRoute, bundle_route_in
 from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
+from controlplane.topic_reading.table_follower import TableFollower
 from tests.helpers.sources import source_of
 from tests.helpers.table_feed import TableFeed
 
@@ -129,3 +130,22 @@ def test_a_shown_route_names_the_node_that_serves(bundle: Bundle, shown: tuple[o
     names = ("state", "owner", "addresses", "owner_epoch", "releasing_node", "next_owner", "next_owner_addresses")
     assert tuple(route[name] for name in names) == shown
     assert why_unserved(table, route) == problem
+
+
+def test_a_shown_route_to_a_slot_that_is_released_names_both_nodes_and_no_server() -> None:
+    """Its leader answers "moved" already, and the next one does not lead it yet."""
+    cluster, broker = ClusterConfig("test"), MemoryBroker(VirtualClock())
+    broker.create_topic(cluster.topic(ROUTING_TABLE))
+    feed = TableFeed(MemoryTransactionalWriter(cluster, broker), slot_count=1).node("a").node("b")
+    follower = TableFollower(MemoryLogReader(cluster, broker))
+    feed.slot(SlotId(0), "a", "b").commit()
+    (table,) = follower.step(0).tables
+    assert why_unserved(table, slot_route(table, "key")) == ""
+    feed.releasing(SlotId(0), "a", "b", next_leader="b", release_epoch=Epoch(2)).commit()
+    (table,) = follower.step(0).tables
+    route = slot_route(table, "key")
+    assert (route["leader"], route["next_leader"]) == ("a", "b")
+    assert why_unserved(table, route) == (
+        "no node may serve this key in epoch 2: its slot is released by node 'a' and will be led by node 'b'; "
+        "wait for a later epoch"
+    )
