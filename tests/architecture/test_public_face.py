@@ -17,6 +17,7 @@ def test_examples_and_pages_import_public_names_only() -> None:
     code = user_code(ROOT)
     assert {name.partition(",")[0] for name in code} >= {
         "README.md",
+        "docs/how-to/serve-without-a-gap.md",
         "docs/how-to/test-your-service.md",
         "docs/how-to/write-a-bundle-rule.md",
         "docs/how-to/write-a-slot-policy.md",

@@ -16,6 +16,7 @@ from controlplane.slot_policies import ClusterPolicy
 from controlplane.testing import MemoryCluster
 from tests.helpers.readme import ROOT, blocks, run
 
+GAPS_PAGE = ROOT / "docs" / "how-to" / "serve-without-a-gap.md"
 PAGE = ROOT / "docs" / "how-to" / "test-your-service.md"
 
 
@@ -163,3 +164,11 @@ def test_the_page_works_as_it_stands(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pytest", "-q", "-W", "error", "test_counting.py"]
     assert "1 passed" in run(words, tmp_path, {"PYTHONPATH": str(ROOT)})
     run([sys.executable, "policy.py"], tmp_path, {"PYTHONPATH": str(ROOT)})
+
+
+def test_the_page_about_gaps_works_as_it_stands(tmp_path: Path) -> None:
+    """Its service and its test."""
+    (tmp_path / "kept_words.py").write_text(blocks(GAPS_PAGE)["service"], encoding="utf-8")
+    (tmp_path / "test_kept_words.py").write_text(blocks(GAPS_PAGE)["test"], encoding="utf-8")
+    words = [sys.executable, "-m", "pytest", "-q", "-W", "error", "test_kept_words.py"]
+    assert "1 passed" in run(words, tmp_path, {"PYTHONPATH": str(ROOT)})
