@@ -112,7 +112,7 @@ def test_a_node_joins_serves_and_leaves_and_clients_follow(setting: Setting) -> 
     assert (route.node_id, route.term, route.epoch, route.leader_epoch) == ("n1", 1, 2, 2)
 
     poll_until(lambda: agent.ownership(route.slot_id).access is Access.MIGRATING)
-    assert agent.slot_ready(route.slot_id)
+    poll_until(lambda: agent.slot_ready(route.slot_id))
     poll_until(lambda: agent.ownership(route.slot_id).access is Access.ACCEPT)
     poll_until(lambda: any(_healthy(beat) == [route.slot_id] for beat in setting.inputs(HEARTBEATS)))
     poll_until(lambda: bool(setting.inputs(LOAD_REPORTS)))
