@@ -238,7 +238,7 @@ class Changes:
 class NodeCallbacks:
     """The user's code: derive from this class and override what is needed.
 
-    Calls for slots are made one at a time, in the order of the epochs. During a call the agent's :attr:`table` stays at
+    Calls for slots are made one at a time, in the order of the epochs. During a call ``NodeAgent.table`` stays at
     the epoch of the call, while the answers to requests go by the newest one: so a call may be about a slot that has
     moved on already, and then a later call says so. Fetch data in threads of your own, because the next call waits for
     this one. It waits for ``HandoffSettings.open_limit_ms``: then the call counts as hung, and later ones for other

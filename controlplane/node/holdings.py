@@ -185,7 +185,7 @@ class HoldingBook:
         """The slots that the service has to be asked to release now; None if there are none."""
         with self._lock:
             table = self._table
-            if table is None or not self._releases.due:
+            if table is None or not self._releases.unasked:
                 return None
             return Changes(
                 table.epoch,
@@ -203,7 +203,7 @@ class HoldingBook:
     @property
     def has_due_releases(self) -> bool:
         """Whether the service has to be asked to release a slot."""
-        return bool(self._releases.due)
+        return bool(self._releases.unasked)
 
     @property
     def has_news(self) -> bool:

@@ -27,7 +27,7 @@ class SlotCall:
     is_hung: bool = False
 
 
-class _Due(NamedTuple):
+class _Change(NamedTuple):
     """Changes that were not reported; ``table`` is the one that makes them, None if no table does."""
 
     table: RoutingTable | None
@@ -46,7 +46,7 @@ class SlotLine:
     def __init__(self, settings: HandoffSettings) -> None:
         """Begin without a table and without calls."""
         self._settings = settings
-        self._due: deque[_Due] = deque()
+        self._news: deque[_Change] = deque()
         self._behind: list[Changes] = []
         self._running: SlotCall | None = None
         self._hung: list[SlotCall] = []
@@ -54,11 +54,11 @@ class SlotLine:
 
     def follow(self, table: RoutingTable, changes: Changes) -> None:
         """Take the next table, with what it changes."""
-        self._due.append(_Due(table, changes))
+        self._news.append(_Change(table, changes))
 
     def release(self, changes: Changes) -> None:
         """Let slots be released before later tables are told of."""
-        self._due.appendleft(_Due(None, changes))
+        self._news.appendleft(_Change(None, changes))
 
     def begin(self, now_ms: int) -> SlotCall | None:
         """The next call; None if none is due, one is made now, or too many hang. :meth:`finish` has to follow."""
@@ -78,8 +78,8 @@ class SlotLine:
         return None
 
     def _next_due(self, waits: set[SlotId], now_ms: int) -> SlotCall | None:
-        while self._due:
-            table, changes = self._due.popleft()
+        while self._news:
+            table, changes = self._news.popleft()
             self.table = table or self.table
             free, rest = changes.apart(waits)
             if rest.slot_ids:
@@ -116,4 +116,4 @@ class SlotLine:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is due or in progress, but calls that hang and what waits for them."""
-        return self._running is None and not self._due
+        return self._running is None and not self._news

@@ -57,7 +57,7 @@ class SlotReleases:
 
     Attributes:
         has_news: whether a slot was released that no heartbeat has reported.
-        due: the slots that the service has to be asked to release, with their release epochs.
+        unasked: the slots that the service has to be asked to release, with their release epochs.
     """
 
     def __init__(self, settings: HandoffSettings) -> None:
@@ -67,7 +67,7 @@ class SlotReleases:
         self._accepted: dict[SlotId, set[AcceptedSlotCall]] = defaultdict(set)
         self._releases: dict[SlotId, _Release] = {}
         self._reopening: dict[SlotId, Epoch] = {}
-        self.due: dict[SlotId, Epoch] = {}
+        self.unasked: dict[SlotId, Epoch] = {}
         self.has_news = False
 
     def follow(self, slot: Slot, epoch: Epoch, now_ms: int, *, leads: bool) -> None:
@@ -77,7 +77,7 @@ class SlotReleases:
             return
         if known is not None:
             del self._releases[slot.slot_id]
-            self.due.pop(slot.slot_id, None)
+            self.unasked.pop(slot.slot_id, None)
             if known.is_asked:
                 self._reopening[slot.slot_id] = epoch
         if not leads:
@@ -98,7 +98,7 @@ class SlotReleases:
 
     def ask(self) -> dict[SlotId, Epoch]:
         """The releases that are due; the service is asked for them now."""
-        due, self.due = self.due, {}
+        due, self.unasked = self.unasked, {}
         for slot_id in due:
             self._releases[slot_id].is_asked = True
         return due
@@ -153,7 +153,7 @@ class SlotReleases:
                 self._look(slot_id, release)
             if now_ms >= give_up_at_ms:
                 release.is_done = self.has_news = True
-                self.due.pop(slot_id, None)
+                self.unasked.pop(slot_id, None)
             else:
                 wakes.append(give_up_at_ms if slot_id not in self._accepted else void_at_ms)
         return min(wakes, default=None)
@@ -175,4 +175,4 @@ class SlotReleases:
     def _look(self, slot_id: SlotId, release: _Release) -> None:
         """Let the service be asked to release a slot, if nothing else is waited for."""
         if release.is_told and not release.is_asked and not release.is_done and slot_id not in self._accepted:
-            self.due[slot_id] = release.epoch
+            self.unasked[slot_id] = release.epoch
