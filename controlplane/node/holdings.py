@@ -177,7 +177,8 @@ class HoldingBook:
     def finish(self, changes: Changes) -> None:
         """The callbacks for changes have returned: what they tell to release may be released, or has been."""
         with self._lock:
-            self._releases.told((slot.slot_id for slot in (*changes.gained, *changes.changed)), changes.epoch)
+            self._releases.told((slot.slot_id for slot in changes.gained), changes.epoch)
+            self._releases.told((slot.slot_id for slot in changes.changed), changes.epoch)
             for slot in changes.releasing:
                 self._releases.done(slot.slot_id, slot.epoch)
 

@@ -12,9 +12,9 @@ from controlplane.core.bundles.ownership_channel.live_rows import (
 )
 from controlplane.core.bundles.reports import BundleStep
 from controlplane.core.membership.node import NodeStatus
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, Term
 from controlplane.core.values.replica_status import ReplicaStatus
-from controlplane.node.callbacks import Access
+from controlplane.node.callbacks import Access, BundleOwnership, FencingToken
 from tests.unit.node.bundle_stories import INCARNATION, WHOLE, Story, owning
 
 
@@ -211,7 +211,7 @@ def test_a_bundle_that_ends_is_told_without_a_row() -> None:
     del story.rows[WHOLE]
     story.follow()
     assert story.run() == ["released 0-10 None"]
-    assert (story.access(), story.asked().bundle, story.asked().ask) == (Access.MOVED, None, None)
+    assert (story.access(), story.asked().bundle, story.asked().ask) == (Access.UNSUPPORTED, None, None)
     assert story.book.is_empty
 
 
@@ -274,9 +274,10 @@ def test_news_are_told_once() -> None:
 def test_bundles_of_unknown_namespaces_and_before_the_first_table_are_refused() -> None:
     """With an answer and no error."""
     story = Story()
-    assert story.asked() == (Access.MOVED, (0, 0), 0, None, None)
+    assert story.asked() == BundleOwnership(Access.MOVED, FencingToken(Term(0), Epoch(0)), Epoch(0), None, None)
     story.follow()
-    assert story.book.ownership("other", 0).bundle is None
+    other = story.book.ownership("other", 0)
+    assert (other.access, other.bundle, other.ask) == (Access.UNSUPPORTED, None, None)
 
 
 def test_a_bundle_is_released_by_version_also_behind_the_greatest() -> None:

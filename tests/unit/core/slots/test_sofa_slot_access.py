@@ -53,7 +53,12 @@ def test_a_read_counts_if_the_leader_epoch_is_the_same_afterwards() -> None:
 
     def reading(*answers: SlotAccess) -> tuple[SlotAccess, str | None, int]:
         left, reads = list(answers), []
-        answer, result = read_between(lambda: left.pop(0), lambda: reads.append("read") or "value")
+
+        def read() -> str:
+            reads.append("read")
+            return "value"
+
+        answer, result = read_between(lambda: left.pop(0), read)
         return answer, result, len(reads)
 
     before, moved = SlotAccess(SLOT, 1, ACCEPT, 4), SlotAccess(SLOT, 2, MOVED, 4)
