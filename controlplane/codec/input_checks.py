@@ -53,7 +53,7 @@ REASONS: Final[dict[str, str]] = {
     "duplicate_bundle_step": "A bundle's step is reported twice in one heartbeat.",
     "duplicate_slot_load": "A slot is reported twice in one load report.",
     "duplicate_bundle_load": "A bundle is reported twice in one load report.",
-    "invalid_bounds": "The bounds of a bundle's parts do not ascend between 1 and 2^32 - 1.",
+    "invalid_bounds": "The bounds of a bundle's parts do not ascend between 0 and 2^32 - 1, without either.",
     "invalid_slot_runs": "The runs of a group of slots are not pairs of counts: left out, then in the group.",
     "invalid_incarnation": "The incarnation is not between 1 and 2^53 - 1.",
     "invalid_weight": "The weight is not between 1 and 1,000,000.",
@@ -130,11 +130,10 @@ def _check_bundle_steps(steps: Sequence[BundleStepReport]) -> None:
     for report in steps:
         _check_bundle(report)
         if any(lower >= upper for lower, upper in pairwise(report.bounds)) or not all(
-            0 < bound <= LAST_HASH for bound in report.bounds
+            0 < bound < LAST_HASH for bound in report.bounds
         ):
-            detail = (
-                f"the bounds of {report.bundle_id!r:.80} are {list(report.bounds)!r:.80}: they ascend within hashes"
-            )
+            bounds = f"{list(report.bounds)!r:.80}"
+            detail = f"the bounds of {report.bundle_id!r:.80} are {bounds}: they ascend between 0 and {LAST_HASH}"
             raise InvalidInputError("invalid_bounds", detail)
     _unique("duplicate_bundle_step", "step of bundle", (report.bundle_id for report in steps))
 

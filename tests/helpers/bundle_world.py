@@ -1,6 +1,6 @@
 """A world whose nodes hand bundles off."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from controlplane.core.bundles.bundle import Bundle, Namespace, equal_bundles
 from controlplane.core.bundles.events import BundleOrdersEnded, BundleOrdersGiven, NamespaceCreated, NamespaceEnding
@@ -68,11 +68,16 @@ class BundleWorld(ProcessWorld):
     def _found(self, step: BundleStep) -> tuple[int, ...]:
         return self.bounds if step is BundleStep.DIVIDED else ()
 
-    def create(self, namespace: str = "kv", count: int = 4) -> None:
-        """A namespace with bundles, which nodes own at once."""
+    def create(
+        self,
+        namespace: str = "kv",
+        count: int = 4,
+        divide: Callable[[str, int], tuple[Bundle, ...]] = equal_bundles,
+    ) -> None:
+        """A namespace with bundles, which nodes own at once; ``divide`` has its bounds."""
         draft = Draft(self.state)
         draft.because(CauseKind.INTENT, "test", "test")
-        draft.add(NamespaceCreated(Namespace(namespace, count), equal_bundles(namespace, count)))
+        draft.add(NamespaceCreated(Namespace(namespace, count), divide(namespace, count)))
         repair_bundles(draft, self.observations, frozenset())
         self.commit(draft.seal(self.state.decided_at_ms, {}))
 

@@ -4,36 +4,47 @@ After every decision the invariants of states and steps are checked (``World.com
 cover the hash space exactly once, each row follows from the one before it, and owners live.
 """
 
+from collections.abc import Callable
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from controlplane.core.bundles.bundle import Bundle, bundles_at_level_1, equal_bundles
 from controlplane.core.bundles.image import BundlesImage
-from controlplane.core.bundles.orders import BY_NUMBER, BundleOrder, BundleOrderKind
+from controlplane.core.bundles.orders import BY_NUMBER, BY_POSITIONS, BundleOrder, BundleOrderKind
 from controlplane.core.bundles.ownership_state import OwnershipState
+from controlplane.core.bundles.ranges import LAST_HASH
 from controlplane.core.bundles.reports import BundleStep
 from controlplane.core.cluster.policy import ClusterPolicy
 from tests.helpers.bundle_world import BundleWorld
 from tests.properties.handoff_machine import LONG_ENOUGH_MS, NODES, HandoffMachine
 
+NUMBERS = {BY_NUMBER: (2,), BY_POSITIONS: (LAST_HASH,), "topic_count_equally_divide": ()}
+"""The numbers of a split, by its way; intents would refuse the last position."""
+
 
 class Handoffs(HandoffMachine[BundleWorld]):
     """Operators, nodes and faults, each at any time."""
 
-    @initialize(limit=st.sampled_from([0, 1, 2, 100]), hands_off=st.booleans())
-    def begin(self, limit: int, hands_off: bool) -> None:
-        """Two nodes own a namespace."""
+    @initialize(
+        limit=st.sampled_from([0, 1, 2, 100]),
+        hands_off=st.booleans(),
+        divide=st.sampled_from([equal_bundles, bundles_at_level_1]),
+    )
+    def begin(self, limit: int, hands_off: bool, divide: Callable[[str, int], tuple[Bundle, ...]]) -> None:
+        """Two nodes own a namespace. At feature level 1 its last bundle ended at 2^32."""
         self.world = BundleWorld(ClusterPolicy(slot_count=1, bundle_moves_in_flight=limit, protected_ratio=1.0))
         self.world.start("n1", hands_off=hands_off)
         self.world.start("n2")
-        self.world.create(count=3)
+        self.world.create(count=3, divide=divide)
         self.created = 1
 
     @rule(
         pick=st.integers(0, 9),
         kind=st.sampled_from([BundleOrderKind.TRANSFER, BundleOrderKind.UNLOAD, BundleOrderKind.SPLIT]),
         node=st.sampled_from(NODES),
-        split_by=st.sampled_from([BY_NUMBER, "topic_count_equally_divide"]),
+        split_by=st.sampled_from(sorted(NUMBERS)),
     )
     def order_bundle(self, pick: int, kind: BundleOrderKind, node: str, split_by: str) -> None:
         """An operator orders something for a bundle, unless an order stands."""
@@ -43,7 +54,7 @@ class Handoffs(HandoffMachine[BundleWorld]):
             return
         is_split = kind is BundleOrderKind.SPLIT
         destination = node if kind is BundleOrderKind.TRANSFER else None
-        numbers = (2,) if is_split and split_by == BY_NUMBER else ()
+        numbers = NUMBERS[split_by] if is_split else ()
         self.world.give(BundleOrder(bundle_id, kind, destination, split_by if is_split else "", numbers))
 
     @rule(pick=st.integers(0, 3))
@@ -65,7 +76,7 @@ class Handoffs(HandoffMachine[BundleWorld]):
         """A node does not do a step any more, or does it again."""
         self.world.idle ^= {(node, step)}
 
-    @rule(bounds=st.sampled_from([(), (1 << 20,), (1 << 30, 1 << 31)]))
+    @rule(bounds=st.sampled_from([(), (1 << 20,), (1 << 30, 1 << 31), (LAST_HASH - 1,), (LAST_HASH,)]))
     def find_bounds(self, bounds: tuple[int, ...]) -> None:
         """Owners find these bounds, which need not be inside."""
         self.world.bounds = bounds

@@ -175,11 +175,15 @@ class Boundaries:
 def inner_bounds(target: HashRange, parts: int, positions: Sequence[int] = ()) -> tuple[int, ...]:
     """The inner bounds at which a range is split, ascending; arguments and errors are those of ``Boundaries.split``.
 
+    An upper bound of 2^32, as at feature level 1, is read as :data:`LAST_HASH`, as in names. A part that began there
+    would have the name of an empty range.
+
     Raises:
         ConfigurationError: the range is too narrow, a position is not inside of it, or a child would be empty.
     """
-    inner = _checked_positions(target, positions) or _equal_steps(target, parts)
-    _parts(target, inner)
+    read = HashRange(target.lower, min(target.upper, LAST_HASH))
+    inner = _checked_positions(read, positions) or _equal_steps(read, parts)
+    _parts(read, inner)
     return inner
 
 

@@ -14,7 +14,7 @@ from controlplane.core.bundles.events import BundleOrdersGiven
 from controlplane.core.bundles.orders import BY_NUMBER, BY_POSITIONS, BundleOrder, BundleOrderKind
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.profiles.split_rules import SPLIT_RULES
-from controlplane.core.bundles.ranges import LAST_HASH, inner_bounds
+from controlplane.core.bundles.ranges import LAST_HASH, inner_bounds, range_of_name
 from controlplane.core.bundles.splitting.algorithms import SpecifiedPositionsDivide
 from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL, MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.intents.intent import IntentKind
@@ -163,7 +163,8 @@ def _numbers_problem(by: str, numbers: tuple[int, ...]) -> str | None:
 
 def _split_problem(bundle: Bundle, by: str, numbers: tuple[int, ...]) -> str | None:
     """Why a bundle cannot be split; None if it can."""
-    bundle_id, bounds = bundle.bundle_id, bundle.hash_range
+    # An upper bound of feature level 1 is read as the last hash, as everywhere where a range is split.
+    bundle_id, bounds = bundle.bundle_id, range_of_name(bundle.hash_range.name)
     if bundle.owner is None:
         return f"bundle {bundle_id!r} has no owner that could split it"
     outside = [each for each in numbers if not bounds.lower < each < bounds.upper] if by == BY_POSITIONS else []

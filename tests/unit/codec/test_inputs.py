@@ -41,7 +41,7 @@ HEARTBEAT = Heartbeat("n1", 5, 1_000, Epoch(3), NodeRole.DATA)
 SLOT = SlotStatus(7, 2, True, ReplicaStatus.HEALTHY, 0)
 GROUP = SlotGroup(ReplicaStatus.HEALTHY, 0, (4, 1, 2, 3))
 BUNDLE = BundleStatus("kv/0x0_0x1", ReplicaStatus.MIGRATING)
-STEP = BundleStepReport("kv/0x0_0x1", 3, BundleStep.DIVIDED, (1, 0xFFFFFFFF))
+STEP = BundleStepReport("kv/0x0_0x1", 3, BundleStep.DIVIDED, (1, 0xFFFFFFFE))
 TICK = Tick("c1", 1_000)
 JOINED = NodeJoined("n1", 5, NodeRole.DATA, (Address("kv", "localhost", 4_000),), "z1", 1, 0, "1.0", 900)
 LEAVING = NodeLeaving("n1", 5, "drained")
@@ -169,7 +169,7 @@ IMPOSSIBLE: list[tuple[str, str, Any]] = [
     ("duplicate_bundle_step", "kv/0x0_0x1", HEARTBEAT._replace(bundle_steps=(STEP, STEP._replace(version=4)))),
     *(
         ("invalid_bounds", str(list(bounds)), HEARTBEAT._replace(bundle_steps=(STEP._replace(bounds=bounds),)))
-        for bounds in ((0,), (1 << 32,), (-1, 1), (7, 7), (8, 7))
+        for bounds in ((0,), ((1 << 32) - 1,), (1 << 32,), (-1, 1), (7, 7), (8, 7))
     ),
     ("empty_controller_id", "controller_id", TICK._replace(controller_id="")),
     ("negative", "sent_at_ms is -1", TICK._replace(sent_at_ms=-1)),

@@ -11,12 +11,14 @@ from controlplane.core.bundles.ownership_channel.live_rows import (
     opened,
 )
 from controlplane.core.bundles.ownership_state import OwnershipState
-from controlplane.core.bundles.ranges import range_of_name
+from controlplane.core.bundles.ranges import inner_bounds, range_of_name
 from controlplane.core.bundles.reports import BundleStep, BundleStepReport
+from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.deciding.bundles.bundle_round import BundleRound
 from controlplane.core.deciding.consent import why_released
 from controlplane.core.membership.node import Node
 from controlplane.core.values.identifiers import NodeId
+from controlplane.errors import ConfigurationError
 
 
 class Steps:
@@ -82,11 +84,12 @@ class Steps:
         if work.is_ending(bundle):
             self._give_up(bundle, "its namespace is being deleted")
         elif node is not None and (report := self._report(node, bundle, BundleStep.DIVIDED)) is not None:
-            bounds = tuple(range_of_name(name).lower for name in bundle.children[1:]) or report.bounds
-            if bounds and bundle.lower < bounds[0] and bounds[-1] < bundle.upper:
-                return bounds
-            found = f"bounds {bounds}, which are not inside of it" if bounds else "no bounds"
-            self._give_up(bundle, f"{node.node_id} finds {found} by {bundle.split_algorithm}")
+            if bundle.children:
+                return tuple(range_of_name(name).lower for name in bundle.children[1:])
+            problem = _bounds_problem(bundle, report.bounds)
+            if not problem:
+                return report.bounds
+            self._give_up(bundle, f"{node.node_id} finds {problem}, by {bundle.split_algorithm}")
         elif node is not None and self._is_over(node, bundle):
             self._give_up(bundle, f"{node.node_id} did not divide it within {self._limit}")
         return ()
@@ -138,3 +141,16 @@ class Steps:
             self._reports[node.node_id] = {each.bundle_id: each for each in steps}
         report = self._reports[node.node_id].get(bundle.bundle_id)
         return report if report is not None and (report.version, report.step) == (bundle.version, step) else None
+
+
+def _bounds_problem(bundle: Bundle, bounds: tuple[int, ...]) -> str:
+    """What is wrong with the bounds that an owner has found, in few words; empty if they divide its bundle."""
+    if not bounds:
+        return "no bounds"
+    if len(bounds) >= MAX_BUNDLES_PER_NAMESPACE:  # an operator is refused as many, too
+        return f"{len(bounds)} bounds, and one split makes {MAX_BUNDLES_PER_NAMESPACE} parts at most"
+    try:
+        divides = inner_bounds(bundle.hash_range, 0, bounds) == bounds
+    except ConfigurationError:
+        divides = False
+    return "" if divides else f"bounds {list(bounds)!r:.80}, which do not divide it"

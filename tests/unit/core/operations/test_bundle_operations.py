@@ -124,6 +124,18 @@ def test_bundles_of_feature_level_1_are_found() -> None:
     assert (answer.outcome, len(orders_of(events))) == (DONE, 1)
 
 
+def test_no_part_of_a_bundle_of_feature_level_1_begins_at_the_last_hash() -> None:
+    """Pulsar's last range ends there, and the part would be named like an empty one."""
+    rows = tuple(replace(each, owner="n1") for each in bundles_at_level_1("old", 2))
+    state = apply(cluster(), NamespaceCreated(Namespace("old", 2), rows))
+    for numbers in ("0xffffffff", "0xc0000000,0xffffffff"):
+        answer, events, _ = ask(state, SPLIT, bundles=rows[1].bundle_id, by="positions", numbers=numbers)
+        assert (answer.outcome, events) == (REFUSED, [])
+        assert answer.detail.endswith("cannot be split at 0xffffffff: parts begin between its bounds")
+    answer, _, _ = ask(state, SPLIT, bundles=rows[1].bundle_id, by="positions", numbers="0xfffffffe")
+    assert answer.outcome is DONE
+
+
 @pytest.mark.parametrize(
     ("order", "text"),
     [

@@ -27,8 +27,8 @@ BUGS: Final = (
     ),
     Bug(
         "bounds that are not inside of the bundle split it",
-        "if bounds and bundle.lower < bounds[0] and bounds[-1] < bundle.upper:",
-        "if bounds:",
-        tests=_TESTS,
+        "divides = inner_bounds(bundle.hash_range, 0, bounds) == bounds",
+        "divides = True",
+        tests=("unit/core/deciding/bundles/test_split_bounds.py",),
     ),
 )
