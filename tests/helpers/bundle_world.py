@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable
 
 from controlplane.core.bundles.bundle import Bundle, Namespace, equal_bundles
-from controlplane.core.bundles.events import BundleOrdersEnded, BundleOrdersGiven, NamespaceCreated, NamespaceEnding
-from controlplane.core.bundles.orders import BundleOrder, BundleOrderKind, EndedOrder
+from controlplane.core.bundles.events import BundleOrdersEnded, BundleOrdersGiven, NamespaceCreated
+from controlplane.core.bundles.orders import BundleOrder, EndedOrder
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.reports import BundleStep, BundleStepReport
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.bundles.hand_off import repair_bundles
+from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.events import Event
@@ -83,20 +84,14 @@ class BundleWorld(ProcessWorld):
 
     def give(self, *orders: BundleOrder) -> None:
         """Give orders, as intents do."""
-        self._commit(BundleOrdersGiven(orders))
-
-    def end_namespace(self, namespace: str = "kv") -> None:
-        """Order that a namespace ends, as the intent does."""
-        bundles = [each.bundle_id for each in self.state.bundles.by_id.values() if each.namespace == namespace]
-        orders = tuple(BundleOrder(bundle_id, BundleOrderKind.END) for bundle_id in bundles)
-        self._commit(NamespaceEnding(namespace), BundleOrdersGiven(orders))
-
-    def _commit(self, *events: Event) -> None:
         draft = Draft(self.state)
         draft.because(CauseKind.INTENT, "test", "test")
-        for event in events:
-            draft.add(event)
+        draft.add(BundleOrdersGiven(orders))
         self.commit(draft.seal(self.state.decided_at_ms, {}))
+
+    def end_namespace(self, namespace: str = "kv") -> None:
+        """An operator deletes a namespace. The leader may take steps in the same decision."""
+        self.ask(IntentKind.DELETE_NAMESPACE.value, namespace=namespace)
 
     def bundle(self, number: int = 0, namespace: str = "kv") -> Bundle:
         """A bundle of a namespace, by its place in the order of ranges."""

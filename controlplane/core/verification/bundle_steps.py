@@ -6,7 +6,7 @@ from itertools import pairwise
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.bundles.ownership_channel.live_rows import judge_rows
 from controlplane.core.bundles.ownership_state import OwnershipState
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, NamespaceName
 
 _HAS_OWNER = frozenset({OwnershipState.OWNED, OwnershipState.RELEASING, OwnershipState.SPLITTING})
 
@@ -68,6 +68,15 @@ def step_problems(rows: RowsSoFar, changed: Iterable[Bundle], epoch: Epoch) -> I
             gains = row.owner is not None and row.owner != before.owner
             if gains and row.owner_epoch != epoch:
                 yield f"bundle {row.bundle_id} changes its owner and keeps the owner epoch {row.owner_epoch}"
+
+
+def deletion_problems(rows: RowsSoFar, namespace: NamespaceName, bundle_ids: Iterable[str]) -> Iterator[str]:
+    """The bundles that end with their namespace although a node serves them or is to open them, as sentences."""
+    for bundle_id in bundle_ids:
+        row = rows.get(bundle_id)
+        if row is not None and row.ownership_state is not OwnershipState.FREE:
+            has = f"by {row.owner!r}" if row.owner is not None else f"to {row.next_owner!r}"
+            yield f"namespace {namespace!r} ends with bundle {bundle_id}, which is {row.ownership_state.value} {has}"
 
 
 def split_problems(parent: Bundle | None, children: Iterable[Bundle]) -> Iterator[str]:

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from controlplane.core.bundles.bundle import HASH_SPACE, Bundle
-from controlplane.core.bundles.events import BundlesAssigned, BundleSplit, NamespaceCreated, TenantDeleted, TenantSet
+from controlplane.core.bundles.events import (
+    BundlesAssigned,
+    BundleSplit,
+    NamespaceCreated,
+    NamespaceDeleted,
+    TenantDeleted,
+    TenantSet,
+)
 from controlplane.core.bundles.names import cluster_of, tenant_of
 from controlplane.core.bundles.tenants import namespaces_not_allowed, namespaces_of
 from controlplane.core.cluster.events import NodesForgotten
@@ -21,7 +28,13 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import NamespaceName, NodeId, TenantName
-from controlplane.core.verification.bundle_steps import RowsSoFar, shape_problems, split_problems, step_problems
+from controlplane.core.verification.bundle_steps import (
+    RowsSoFar,
+    deletion_problems,
+    shape_problems,
+    split_problems,
+    step_problems,
+)
 from controlplane.errors import InvariantViolationError
 
 
@@ -107,6 +120,8 @@ def _event_problems(before: State, decision: Decision, after: State, policies: S
             case NamespaceCreated(namespace=namespace, bundles=bundles):
                 rows.put(bundles)
                 problems += _not_allowed(after, tenant_of(namespace.name), [namespace.name])
+            case NamespaceDeleted(name=name, bundle_ids=bundle_ids):
+                problems += deletion_problems(rows, name, bundle_ids)
             case TenantSet(tenant=tenant):
                 problems += _not_allowed(after, tenant.name, after.bundles.namespaces)
             case TenantDeleted(name=name):

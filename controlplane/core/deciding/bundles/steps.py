@@ -1,7 +1,7 @@
 """Goes on with the bundles in flight: takes the steps that their nodes report, and ends those whose time is over."""
 
 from controlplane.core.bundles.bundle import Bundle
-from controlplane.core.bundles.orders import OrderOutcome
+from controlplane.core.bundles.orders import BundleOrderKind, OrderOutcome
 from controlplane.core.bundles.ownership_channel.live_rows import (
     assigned_again,
     assigning,
@@ -95,8 +95,12 @@ class Steps:
         return ()
 
     def _give_up(self, bundle: Bundle, why: str) -> None:
-        self._work.put(given_up(bundle, self._work.epoch), "not split")
-        self._work.end_order(bundle.bundle_id, OrderOutcome.FAILED, f"not split: {why}")
+        """Leave a bundle whole. An order to end, which has taken the place of that to split, stands on."""
+        work = self._work
+        work.put(given_up(bundle, work.epoch), "not split")
+        order = work.state.bundles.orders.get(bundle.bundle_id)
+        if order is not None and order.kind is BundleOrderKind.SPLIT:
+            work.end_order(bundle.bundle_id, OrderOutcome.FAILED, f"not split: {why}")
 
     def _open(self, bundle: Bundle, owner: NodeId) -> None:
         self._work.put(opened(bundle, self._work.epoch), "opened")

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
-from controlplane.core.bundles.events import BundlesAssigned
+from controlplane.core.bundles.events import BundlesAssigned, NamespaceDeleted
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeAdmitted
@@ -156,6 +157,24 @@ def test_a_step_is_checked_where_it_touches_bundles_and_nodes(world: World) -> N
         decision = replace(world.decisions[-1], events=(event,))
         with pytest.raises(InvariantViolationError, match=sentence):
             check_step(before, decision, _next(before))
+
+
+def test_a_namespace_does_not_end_with_a_bundle_that_is_served(world: World) -> None:
+    """Its owner, or the node that is to open it, would not be told to close it."""
+    before = world.state
+    ids = tuple(before.bundles.by_id)
+    decision = replace(world.decisions[-1], events=(NamespaceDeleted("kv", ids),))
+    with pytest.raises(InvariantViolationError, match=f"namespace 'kv' ends with bundle {ids[0]}, which is Owned by"):
+        check_step(before, decision, _next(before))
+    free = {each: replace(row, owner=None, state=OwnershipState.FREE) for each, row in before.bundles.by_id.items()}
+    last = replace(free[ids[-1]], state=OwnershipState.ASSIGNING, next_owner="n2")
+    for rows, found in ((free, False), ({**free, ids[-1]: last}, True)):
+        ended = with_image(before, "bundles", by_id=before.bundles.by_id.put(rows.items()))
+        if found:
+            with pytest.raises(InvariantViolationError, match=f"{ids[-1]}, which is Assigning to 'n2'"):
+                check_step(ended, decision, _next(ended))
+        else:
+            check_step(ended, decision, _next(ended))
 
 
 def test_a_new_process_may_not_lead_under_the_former_leader_epoch(world: World) -> None:

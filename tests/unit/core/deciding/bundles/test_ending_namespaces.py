@@ -2,7 +2,8 @@
 
 import pytest
 
-from controlplane.core.bundles.orders import BY_NUMBER, BundleOrder, BundleOrderKind
+from controlplane.core.bundles.orders import BY_NUMBER, BundleOrder, BundleOrderKind, OrderOutcome
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.reports import BundleStep
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.consent import release_bound_ms
@@ -44,6 +45,27 @@ def test_it_ends_although_bundles_are_in_every_state(world: BundleWorld) -> None
     world.go(1_000)
     assert not world.state.bundles.namespaces
     assert not world.state.bundles.by_id
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_owner_that_was_dividing_a_bundle_is_told_to_release_it(count: int) -> None:
+    """The split is given up, and the order to end stands until the bundle is released."""
+    world = BundleWorld()
+    world.start("n1", "n2")
+    world.create(count=count)
+    bundle, owner = world.bundle(), world.bundle().owner or ""
+    world.idle |= {(owner, BundleStep.DIVIDED), (owner, BundleStep.RELEASED)}
+    world.give(BundleOrder(bundle.bundle_id, SPLIT, None, BY_NUMBER, (2,)))
+    world.go(300)
+    assert world.bundle().state is OwnershipState.SPLITTING
+    world.end_namespace()
+    world.go(300)
+    assert (world.bundle().state, world.bundle().owner) == (OwnershipState.RELEASING, owner)
+    world.idle.clear()
+    world.go(500)
+    assert not world.state.bundles.namespaces
+    outcomes = [each.outcome for each in world.ended() if each.bundle_id == bundle.bundle_id]
+    assert outcomes == [OrderOutcome.FAILED, OrderOutcome.DONE]
 
 
 def test_it_ends_although_its_owners_die(world: BundleWorld) -> None:

@@ -26,6 +26,12 @@ BUGS: Final = (
         tests=_TESTS,
     ),
     Bug(
+        "a split that is given up ends the order to end with its namespace",
+        "if order is not None and order.kind is BundleOrderKind.SPLIT:",
+        "if order is not None:",
+        tests=("unit/core/deciding/bundles/test_ending_namespaces.py",),
+    ),
+    Bug(
         "bounds that are not inside of the bundle split it",
         "divides = inner_bounds(bundle.hash_range, 0, bounds) == bounds",
         "divides = True",
