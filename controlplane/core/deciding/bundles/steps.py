@@ -17,7 +17,7 @@ from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.deciding.bundles.bundle_round import BundleRound
 from controlplane.core.deciding.consent import why_released
 from controlplane.core.membership.node import Node
-from controlplane.core.values.identifiers import NodeId
+from controlplane.core.values.identifiers import Epoch, NodeId
 from controlplane.errors import ConfigurationError
 
 
@@ -27,7 +27,7 @@ class Steps:
     def __init__(self, work: BundleRound) -> None:
         """Add rows to this round."""
         self._work = work
-        self._reports: dict[NodeId, dict[str, BundleStepReport]] = {}
+        self._reports: dict[NodeId, tuple[Epoch, dict[str, BundleStepReport]]] = {}
 
     def take(self) -> None:
         """Take every step that is due. The cost is that of the bundles in flight."""
@@ -136,15 +136,22 @@ class Steps:
         return passed_ms >= self._work.state.cluster.policy.handoff_limit_ms
 
     def _report(self, node: Node | None, bundle: Bundle, step: BundleStep) -> BundleStepReport | None:
-        """The node's report that it has done a step for this very row; None without one."""
+        """The node's report that it has done a step for this very row; None without one.
+
+        Versions begin again in a namespace that takes the name of a deleted one, so that the heartbeat has to be one of
+        a node that has read the row.
+        """
         if node is None:
             return None
         if node.node_id not in self._reports:
             beat = self._work.observations.latest_heartbeat(node.node_id, node.incarnation)
-            steps = () if beat is None else beat.bundle_steps
-            self._reports[node.node_id] = {each.bundle_id: each for each in steps}
-        report = self._reports[node.node_id].get(bundle.bundle_id)
-        return report if report is not None and (report.version, report.step) == (bundle.version, step) else None
+            steps = {} if beat is None else {each.bundle_id: each for each in beat.bundle_steps}
+            self._reports[node.node_id] = Epoch(0) if beat is None else beat.table_epoch, steps
+        has_read, steps = self._reports[node.node_id]
+        report = steps.get(bundle.bundle_id)
+        if report is None or has_read < bundle.state_epoch:
+            return None
+        return report if (report.version, report.step) == (bundle.version, step) else None
 
 
 def _bounds_problem(bundle: Bundle, bounds: tuple[int, ...]) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.core.bundles.orders import BY_NUMBER, BundleOrder, BundleOrderKind, OrderOutcome
 from controlplane.core.bundles.ownership_state import OwnershipState
-from controlplane.core.bundles.reports import BundleStep
+from controlplane.core.bundles.reports import BundleStep, BundleStepReport
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.consent import release_bound_ms
 from tests.helpers.bundle_world import BundleWorld
@@ -66,6 +66,30 @@ def test_an_owner_that_was_dividing_a_bundle_is_told_to_release_it(count: int) -
     assert not world.state.bundles.namespaces
     outcomes = [each.outcome for each in world.ended() if each.bundle_id == bundle.bundle_id]
     assert outcomes == [OrderOutcome.FAILED, OrderOutcome.DONE]
+
+
+def test_what_nodes_said_for_a_deleted_namespace_counts_for_nothing_in_the_next_of_its_name(world: BundleWorld) -> None:
+    """Ids and versions of its bundles begin again; a heartbeat of before has not read the present rows."""
+    create = {"namespace": "again", "bundles": "2"}
+    world.ask("create_namespace", **create)
+    world.go(300)
+    world.end_namespace("again")
+    while "again" in world.state.bundles.namespaces:
+        world.go(100)
+    world.ask("create_namespace", **create)
+    bundle = world.bundle(namespace="again")
+    assert bundle.owner is not None
+    said = world.observations.latest_heartbeat(bundle.owner, 1)
+    assert said is not None
+    assert BundleStepReport(bundle.bundle_id, bundle.version + 1, BundleStep.RELEASED) in said.bundle_steps
+    other = next(each for each in world.living if each != bundle.owner)
+    world.ask("transfer_bundles", bundles=bundle.bundle_id, node=other)
+    for _ in range(5):  # and nobody sends a heartbeat
+        world.tick(100)
+        world.decide()
+    assert world.bundle(namespace="again").state is OwnershipState.RELEASING
+    world.go(500)
+    assert world.bundle(namespace="again").owner == other
 
 
 def test_it_ends_although_its_owners_die(world: BundleWorld) -> None:

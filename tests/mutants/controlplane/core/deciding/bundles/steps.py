@@ -14,6 +14,12 @@ BUGS: Final = (
         tests=_TESTS,
     ),
     Bug(
+        "a report from before the row counts, for a namespace that was deleted",
+        "if report is None or has_read < bundle.state_epoch:",
+        "if report is None:",
+        tests=("unit/core/deciding/bundles/test_ending_namespaces.py",),
+    ),
+    Bug(
         "a bundle is assigned to a next owner that may own nothing any more",
         "elif work.may_own(bundle.next_owner) and not work.is_ending(bundle):",
         "elif not work.is_ending(bundle):",
