@@ -14,7 +14,7 @@ from controlplane.core.log.state import State
 from controlplane.core.membership.node import Node
 from controlplane.core.session.node_session import TABLE_GOOD_FOR_AT_LEAST_MS
 from controlplane.core.session.silence import valid_for_ms
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, NodeId
 
 METADATA_REFRESH_MS: Final = 10_000
 """The interval at which nodes ask Kafka for the leaders of the table's partitions (see decision 0028)."""
@@ -59,3 +59,40 @@ def why_released(state: State, observations: Observations, node: Node | None, si
     bound_ms = release_bound_ms(state.cluster.silence_limit_ms)
     passed_ms = observations.home_of(node.node_id).since_epoch_ms(since)
     return f"{node.node_id} has said nothing for {bound_ms} ms of log time" if passed_ms >= bound_ms else ""
+
+
+class Consents:
+    """These answers for one decision, each found once for a node and an epoch.
+
+    An answer may cost what the remembered ticks do, and many bundles of few nodes are released at the same time.
+    """
+
+    def __init__(self, state: State, observations: Observations) -> None:
+        """Begin without answers. ``state`` says the silence limit; nodes are arguments."""
+        self._state = state
+        self._observations = observations
+        self._former: dict[NodeId, bool] = {}
+        self._passed_ms: dict[tuple[NodeId, Epoch], int] = {}
+        self._whys: dict[tuple[NodeId, Epoch, bool], str] = {}
+
+    def has_former_process(self, node: Node) -> bool:
+        """As :func:`has_former_process`."""
+        if node.node_id not in self._former:
+            self._former[node.node_id] = has_former_process(self._state, self._observations, node)
+        return self._former[node.node_id]
+
+    def why_released(self, node: Node | None, since: Epoch, *, says_so: bool) -> str:
+        """As :func:`why_released`."""
+        if node is None:
+            return why_released(self._state, self._observations, None, since, says_so=says_so)
+        key = node.node_id, since, says_so
+        if key not in self._whys:
+            self._whys[key] = why_released(self._state, self._observations, node, since, says_so=says_so)
+        return self._whys[key]
+
+    def passed_ms(self, node_id: NodeId, since: Epoch) -> int:
+        """The log time in the partition of a node's heartbeats since the first tick there that names an epoch."""
+        key = node_id, since
+        if key not in self._passed_ms:
+            self._passed_ms[key] = self._observations.home_of(node_id).since_epoch_ms(since)
+        return self._passed_ms[key]

@@ -18,7 +18,6 @@ from controlplane.core.bundles.ownership_channel.live_rows import (
 )
 from controlplane.core.bundles.ranges import inner_bounds
 from controlplane.core.deciding.bundles.bundle_round import BundleRound
-from controlplane.core.deciding.consent import has_former_process
 from controlplane.core.membership.node import Node
 from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import ConfigurationError
@@ -54,7 +53,7 @@ class Beginning:
         if owner is None:
             self._begin_free(bundle, order)
             return
-        if order.kind is not BundleOrderKind.SPLIT and has_former_process(work.state, work.observations, owner):
+        if order.kind is not BundleOrderKind.SPLIT and work.consents.has_former_process(owner):
             return  # the order stands: what this process releases, the former one may still serve
         match order.kind:
             case BundleOrderKind.SPLIT:

@@ -15,6 +15,7 @@ from controlplane.core.bundles.orders import BundleOrder, BundleOrderKind, Ended
 from controlplane.core.bundles.ownership_channel.live_rows import children_of, range_names
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.deciding.bundles.placement import FewestBundles
+from controlplane.core.deciding.consent import Consents
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
@@ -36,6 +37,7 @@ class BundleRound:
         """Begin without rows. The draft holds the decision's changes of members and orders already."""
         self.draft = draft
         self.observations = observations
+        self.consents = Consents(draft.state, observations)
         # Found once: it takes a look at every node.
         self._owner_ids = draft.state.membership.owner_ids
         self.placement = FewestBundles(draft.state.bundles, self._owner_ids)
@@ -149,9 +151,12 @@ class BundleRound:
             if not ending:
                 break
             ending.discard(self.state.bundles.by_id[bundle_id].namespace)
+        bundle_ids: dict[NamespaceName, list[str]] = {name: [] for name in ending}
+        for bundle in self.state.bundles.by_id.values() if ending else ():
+            if bundle.namespace in ending:
+                bundle_ids[bundle.namespace].append(bundle.bundle_id)
         for name in sorted(ending):
-            bundle_ids = [each.bundle_id for each in self.state.bundles.by_id.values() if each.namespace == name]
-            self.draft.add(NamespaceDeleted(name, tuple(bundle_ids)))
+            self.draft.add(NamespaceDeleted(name, tuple(bundle_ids[name])))
             self.note(f"namespace {name} has ended")
         done = [f"{count} {what}" for what, count in sorted(self._done.items())]
         if done or self._notes:

@@ -15,7 +15,6 @@ from controlplane.core.bundles.ranges import inner_bounds, range_of_name
 from controlplane.core.bundles.reports import BundleStep, BundleStepReport
 from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.deciding.bundles.bundle_round import BundleRound
-from controlplane.core.deciding.consent import why_released
 from controlplane.core.membership.node import Node
 from controlplane.core.values.identifiers import Epoch, NodeId
 from controlplane.errors import ConfigurationError
@@ -53,7 +52,7 @@ class Steps:
         """*Releasing* goes on when its owner certainly serves it no more."""
         work, node = self._work, self._work.node(bundle.owner)
         says_so = self._report(node, bundle, BundleStep.RELEASED) is not None
-        why = why_released(work.state, work.observations, node, bundle.state_epoch, says_so=says_so)
+        why = work.consents.why_released(node, bundle.state_epoch, says_so=says_so)
         if not why:
             return
         if not says_so:
@@ -132,7 +131,7 @@ class Steps:
 
     def _is_over(self, node: Node, bundle: Bundle) -> bool:
         """Whether the time for a step is over, by the clock of the node's partition."""
-        passed_ms = self._work.observations.home_of(node.node_id).since_epoch_ms(bundle.state_epoch)
+        passed_ms = self._work.consents.passed_ms(node.node_id, bundle.state_epoch)
         return passed_ms >= self._work.state.cluster.policy.handoff_limit_ms
 
     def _report(self, node: Node | None, bundle: Bundle, step: BundleStep) -> BundleStepReport | None:
