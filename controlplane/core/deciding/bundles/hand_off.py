@@ -61,11 +61,22 @@ def _take_from_lost(work: BundleRound, bundle: Bundle) -> None:
             work.put(lost(bundle, work.epoch), "without an owner")
         work.end_order(bundle.bundle_id, OrderOutcome.DONE, "its owner is gone")
         return
-    order = work.state.bundles.orders.get(bundle.bundle_id)
-    wanted = bundle.next_owner or (None if order is None else order.destination)
+    wanted = _wanted_owner(work, bundle)
     chosen = wanted if work.may_own(wanted) else work.placement.choose()
     if chosen is not None:
         work.put(taken(bundle, chosen, work.epoch), "owned at once")
         work.end_move(bundle.bundle_id, chosen)
     elif not is_free:
         work.put(lost(bundle, work.epoch), "without an owner")
+
+
+def _wanted_owner(work: BundleRound, bundle: Bundle) -> NodeId | None:
+    """The node to which a bundle was on its way, or is ordered to go; None for none."""
+    match bundle.ownership_state:
+        case OwnershipState.RELEASING:
+            return bundle.next_owner
+        case OwnershipState.ASSIGNING:  # that is the lost one
+            return None
+        case _:
+            order = work.state.bundles.orders.get(bundle.bundle_id)
+            return None if order is None else order.destination

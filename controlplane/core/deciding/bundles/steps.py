@@ -65,17 +65,24 @@ class Steps:
             work.put(lost(bundle, work.epoch), "released")
 
     def _assign(self, bundle: Bundle) -> None:
-        """*Assigning* goes on when its next owner has opened it, or has not within its time."""
+        """*Assigning* goes on when its next owner has opened it, has not within its time, or is to own nothing."""
         work, node = self._work, self._work.node(bundle.next_owner)
         if work.is_ending(bundle):
             work.put(lost(bundle, work.epoch), "not assigned")
         elif node is not None and self._report(node, bundle, BundleStep.OPENED) is not None:
             self._open(bundle, node.node_id)
+        elif node is not None and not work.may_own(node.node_id):
+            self._assign_again(bundle, node, "is to own no bundles any more")
         elif node is not None and self._is_over(node, bundle):
-            other = work.placement.choose(rather_not=node.node_id)
-            if other is not None and other != node.node_id:
-                work.note(f"{bundle.bundle_id} goes to {other}: {node.node_id} did not open it within {self._limit}")
-                work.put(assigned_again(bundle, other, work.epoch), "assigned again")
+            self._assign_again(bundle, node, f"did not open it within {self._limit}")
+
+    def _assign_again(self, bundle: Bundle, node: Node, why: str) -> None:
+        """Assign a bundle to another node than its next owner, if there is one."""
+        work = self._work
+        other = work.placement.choose(rather_not=node.node_id)
+        if other is not None and other != node.node_id:
+            work.note(f"{bundle.bundle_id} goes to {other}: {node.node_id} {why}")
+            work.put(assigned_again(bundle, other, work.epoch), "assigned again")
 
     def _divide(self, bundle: Bundle) -> tuple[int, ...]:
         """The inner bounds if a *Splitting* bundle is to be split now; empty otherwise."""

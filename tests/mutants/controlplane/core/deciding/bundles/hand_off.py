@@ -20,9 +20,9 @@ BUGS: Final = (
         tests=("unit/core/deciding/bundles/test_handoffs.py",),
     ),
     Bug(
-        "a bundle that has lost its owner goes to another node than it was ordered to",
-        "bundle.next_owner or (None if order is None else order.destination)",
-        "bundle.next_owner",
-        tests=_TESTS,
+        "the death of an owner forgets to which node the bundle is ordered",
+        "return None if order is None else order.destination",
+        "return None",
+        tests=("unit/core/deciding/bundles/test_next_owners.py",),
     ),
 )

@@ -32,6 +32,12 @@ BUGS: Final = (
         tests=_TESTS,
     ),
     Bug(
+        "a next owner that drains opens a bundle only to give it away",
+        "elif node is not None and not work.may_own(node.node_id):",
+        "elif False:",
+        tests=("unit/core/deciding/bundles/test_next_owners.py",),
+    ),
+    Bug(
         "a split that is given up ends the order to end with its namespace",
         "if order is not None and order.kind is BundleOrderKind.SPLIT:",
         "if order is not None:",
