@@ -1,7 +1,9 @@
 """The progress and the end of a node's drain, from the decision log."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
@@ -76,18 +78,21 @@ class DrainProgress:
     def held_text(self) -> str:
         """What the node holds, as a text; empty if it holds nothing."""
         slots = len(self._held())
-        owned = [bundle for bundle in self.state.bundles.by_id.values() if bundle.owner == self.node_id]
-        if not slots and not owned:
+        bundles = list(self._bundles())
+        if not slots and not bundles:
             return ""
-        releasing = sum(1 for bundle in owned if bundle.ownership_state is OwnershipState.RELEASING)
-        in_flight = f" ({releasing} being released)" if releasing else ""
-        return f"{counted(slots, 'slot')} and {counted(len(owned), 'bundle')}{in_flight}"
+        owned = [each for each in bundles if each.owner == self.node_id]
+        releasing = sum(1 for each in owned if each.ownership_state is OwnershipState.RELEASING)
+        coming = len(bundles) - len(owned)
+        parts = [f"{releasing} being released"] if releasing else []
+        parts += [f"{coming} on its way to it"] if coming else []
+        in_flight = f" ({', '.join(parts)})" if parts else ""
+        return f"{counted(slots, 'slot')} and {counted(len(bundles), 'bundle')}{in_flight}"
 
     def only_kept(self, kept: tuple[SlotId, ...]) -> bool:
         """Whether the node holds only slots that it never gives away, and at least one."""
         held = self._held()
-        owns = any(bundle.owner == self.node_id for bundle in self.state.bundles.by_id.values())
-        return bool(held) and not owns and held <= set(kept)
+        return bool(held) and not any(self._bundles()) and held <= set(kept)
 
     def deserted(self) -> list[SlotId]:
         """The slots that the node gave away and no node holds, ascending."""
@@ -116,6 +121,10 @@ class DrainProgress:
         if self.only_kept(kept):
             return _failed(f"{node_id} {kept_text(kept)}; it holds nothing else any more")
         return None
+
+    def _bundles(self) -> Iterator[Bundle]:
+        """The bundles that the node owns or is to own next: such a one may be its own with the next decision."""
+        return (each for each in self.state.bundles.by_id.values() if self.node_id in (each.owner, each.next_owner))
 
     def _held(self) -> set[SlotId]:
         return {slot.slot_id for slot in self.state.slots.table if self.node_id in slot.replicas}
