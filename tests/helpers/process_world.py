@@ -15,12 +15,14 @@ class ProcessWorld(World, ABC):
 
     Attributes:
         living: the incarnation of each node whose process runs, by name.
+        silent: nodes whose processes run, and send no heartbeats for now.
     """
 
     def __init__(self, policy: ClusterPolicy) -> None:
         """A cluster without nodes."""
         super().__init__(policy)
         self.living: dict[str, int] = {}
+        self.silent: set[str] = set()
 
     @abstractmethod
     def report(self, node_id: str) -> Heartbeat:
@@ -44,10 +46,10 @@ class ProcessWorld(World, ABC):
         self.append(HEARTBEATS, partition_of(node_id.encode(), PARTITIONS), self.report(node_id))
 
     def go(self, elapsed_ms: int, step_ms: int = 100) -> list[Decision]:
-        """Let time pass; every process sends a heartbeat in each step of time. Returns the decisions taken."""
+        """Let time pass; every process that is not silent sends a heartbeat in each step. Returns the decisions."""
         taken = []
         for _ in range(0, elapsed_ms, step_ms):
-            for node_id in sorted(self.living):
+            for node_id in sorted(self.living.keys() - self.silent):
                 self.beat(node_id)
             self.tick(step_ms)
             if (decision := self.decide()) is not None:

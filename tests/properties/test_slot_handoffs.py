@@ -1,6 +1,7 @@
 """Random histories of joins, deaths, drains, pins, slow copies and silent leaders: handoffs end, and logs verify.
 
-After every decision the invariants of states and steps are checked (``World.commit``).
+No slot is released to a node that does not have its data, unless the decision says that it moves without them. After
+every decision the invariants of states and steps are checked (``World.commit``).
 """
 
 from hypothesis import settings
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.log.draft import SealedDecision
+from controlplane.core.slots.events import SlotHandoffsChanged
 from controlplane.core.verification.log_verification import LogVerification
 from tests.helpers.slot_world import SlotWorld
 from tests.properties.handoff_machine import LONG_ENOUGH_MS, NODES, HandoffMachine
@@ -15,7 +18,20 @@ from tests.properties.handoff_machine import LONG_ENOUGH_MS, NODES, HandoffMachi
 SLOTS = 8
 
 
-class SlotHandoffs(HandoffMachine[SlotWorld]):
+class WatchedWorld(SlotWorld):
+    """Looks at each release at the moment at which it is decided."""
+
+    def commit(self, sealed: SealedDecision) -> None:
+        """A slot is released to a node that has its data, whatever it reported before."""
+        super().commit(sealed)
+        told = "".join(cause.evidence for cause in sealed.decision.causes)
+        for event in sealed.decision.events:
+            for each in event.handoffs if isinstance(event, SlotHandoffsChanged) else ():
+                known = not each.releases or each.slot_id in self.has[each.next_leader]
+                assert known or f"slot {each.slot_id} moves without its data" in told
+
+
+class SlotHandoffs(HandoffMachine[WatchedWorld]):
     """Operators, nodes and faults, each at any time."""
 
     @initialize(
@@ -33,7 +49,7 @@ class SlotHandoffs(HandoffMachine[SlotWorld]):
             protected_ratio=1.0,
             copy_limit_ms=5_000,
         )
-        self.world = SlotWorld(policy)
+        self.world = WatchedWorld(policy)
         self.world.start("n1", "n2")
 
     @precondition(lambda self: self.world.living)
@@ -48,9 +64,16 @@ class SlotHandoffs(HandoffMachine[SlotWorld]):
         """An operator pauses, resumes or refreshes."""
         self.world.ask(kind)
 
-    @rule(node=st.sampled_from(NODES), what=st.sampled_from(["copying", "holding"]))
+    @rule(node=st.sampled_from(NODES))
+    def come_back(self, node: str) -> None:
+        """A process that was fenced is admitted again, perhaps while its heartbeats do not arrive yet."""
+        known = self.world.state.membership.nodes.get(node)
+        if known is not None and not known.lives and known.incarnation == self.world.living.get(node):
+            self.world.come_back(node)
+
+    @rule(node=st.sampled_from(NODES), what=st.sampled_from(["copying", "holding", "silent"]))
     def idle(self, node: str, what: str) -> None:
-        """A node does not copy, or says no more that it has released; or does so again."""
+        """A node does not copy, says no more that it has released, or sends no heartbeats; or does so again."""
         names: set[str] = getattr(self.world, what)
         names ^= {node}
 
@@ -73,6 +96,7 @@ class SlotHandoffs(HandoffMachine[SlotWorld]):
         world = self.world
         world.copying.clear()
         world.holding.clear()
+        world.silent.clear()
         if not world.living:
             world.start("n9")
         world.ask("resume_reconciliation")

@@ -22,7 +22,7 @@ from tests.simulation.invariants.log_watch import ANSWERED_ONCE, CONTINUES, KEPT
 from tests.simulation.invariants.losses import STOPS_IN_TIME
 from tests.simulation.invariants.overlap import Cause
 from tests.simulation.invariants.ownership import ONE_OWNER
-from tests.simulation.invariants.planned_overlap import BUNDLES, SLOTS
+from tests.simulation.invariants.planned_overlap import BUNDLES, RELEASES, SLOTS
 from tests.simulation.invariants.readers import ALIKE, COMMITTED, FORWARD
 from tests.simulation.invariants.sizes import SMALL_HEARTBEATS, SMALL_OBSERVATIONS, SMALL_STATE
 from tests.simulation.run import ABOVE_FLOOR, NO_PROCESS_ENDS, NOT_ANOTHERS
@@ -65,6 +65,7 @@ _INVARIANTS: Final = frozenset(
         ONE_LEADER,
         ONE_OWNER,
         BUNDLES,
+        RELEASES,
         SLOTS,
         POSITIONS,
         SMALL_HEARTBEATS,

@@ -140,8 +140,8 @@ def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> Non
 def _add(draft: Draft, subject: str, carried: Carried) -> None:
     """Add what is carried out of a plan, with the cause of its handoffs."""
     steps = [f"{carried.handoffs} handoffs of slots go on"] if carried.handoffs else []
-    if steps or carried.taken:
-        draft.because(CauseKind.SLOTS_HANDED_OFF, subject, "; ".join([*steps, *carried.taken]))
+    if steps or carried.remarks:
+        draft.because(CauseKind.SLOTS_HANDED_OFF, subject, "; ".join([*steps, *carried.remarks]))
     for event in carried.events:
         draft.add(event)
 

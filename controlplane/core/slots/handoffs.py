@@ -9,6 +9,12 @@ Until then the slot table is as it was, and a handoff lies over it: the row that
 additional follower, and the next leader once the slot is to be released. So planner, proofs and counts see each row
 only when it is carried out. A handoff whose plan is dropped ends without a trace: the leader serves on under its token.
 
+A next leader has the data when it says so by a table that certainly shows it as a holder of the slot, in this handoff.
+An earlier report may be of a holding that has ended: the node was fenced, or gave the slot up, and got it again. Nobody
+keeps since when a node holds a slot. But a node that held it by the table that was in use when the handoff began holds
+it until the handoff ends, so a report by that table or a later one counts. Where nothing has changed for a heartbeat's
+interval, a follower in sync has sent such a report before, and is waited for no longer.
+
 Emergencies wait for none of this, nor do nodes that take part in no handoffs, nor policies that pace themselves.
 """
 
@@ -20,7 +26,6 @@ from typing import Final, NamedTuple
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 
-_ANY: Final = Epoch(0)
 NOT_RELEASED: Final = Epoch(0)
 """The release epoch of a handoff that is being prepared."""
 
@@ -32,7 +37,8 @@ class SlotHandoff:
     Attributes:
         slot_id: the slot.
         next_leader: the node that is to lead it.
-        began_epoch: the epoch in which it began: what its next leader reports by an earlier table does not count.
+        began_epoch: from the table of this epoch on, the next leader is shown as a holder until the handoff ends. What
+            it reports by an earlier table does not count.
         began_at_ms: log time of its beginning.
         release_epoch: the epoch in which the slot leader was told to release the slot; 0 while it is being prepared.
     """
@@ -96,6 +102,37 @@ NO_WITNESS: Final = Witness(
 """Of nodes without handoffs."""
 
 
+class Moment(NamedTuple):
+    """When rows are carried out, and what is waited for until then.
+
+    Attributes:
+        table_epoch: the epoch of the table that nodes may already use.
+        epoch: the epoch of this decision's rows.
+        now_ms: log time.
+        copy_limit_ms: log time for which a next leader may copy. After it the leader is told to release the slot
+            although nobody knows that the copy is complete.
+    """
+
+    table_epoch: Epoch
+    epoch: Epoch
+    now_ms: int
+    copy_limit_ms: int
+
+
+class Step(NamedTuple):
+    """What becomes of one row that is due.
+
+    Attributes:
+        waits_for: what it waits for; empty if it is carried out now.
+        changed: its handoff, if that begins, or goes on to the release.
+        remark: what is unusual about the step, as a sentence; empty if nothing is.
+    """
+
+    waits_for: str = ""
+    changed: SlotHandoff | None = None
+    remark: str = ""
+
+
 class Advance(NamedTuple):
     """What becomes of rows that are due.
 
@@ -103,13 +140,13 @@ class Advance(NamedTuple):
         rows: those that are carried out now.
         changed: the handoffs that begin, or go on to the release.
         waiting: what the others wait for, by slot.
-        taken: of the rows, those whose leader has not said that it has released the slot, with the reason.
+        remarks: sentences on slots that their leaders have not said to have released, or that move without their data.
     """
 
     rows: tuple[Slot, ...]
     changed: tuple[SlotHandoff, ...]
     waiting: Mapping[SlotId, str]
-    taken: tuple[str, ...]
+    remarks: tuple[str, ...]
 
 
 def goes_by_handoff(now: Slot, planned: Slot, witness: Witness) -> bool:
@@ -139,13 +176,10 @@ def kept(
 
 def advance(
     due: Iterable[Slot],
-    *,
     slots: tuple[Slot, ...],
     under_way: Mapping[SlotId, SlotHandoff],
     witness: Witness,
-    epoch: Epoch,
-    now_ms: int,
-    copy_limit_ms: int,
+    moment: Moment,
 ) -> Advance:
     """Carry rows out, or take the next step of their handoffs.
 
@@ -154,39 +188,49 @@ def advance(
         slots: the slot table.
         under_way: the handoffs that go on, by slot.
         witness: see :class:`Witness`.
-        epoch: the epoch of this decision's rows.
-        now_ms: log time.
-        copy_limit_ms: log time for which a next leader may copy. After it the row is carried out without its data.
+        moment: see :class:`Moment`.
     """
-    rows, changed, taken = [], [], []
-    waiting: dict[SlotId, str] = {}
-    for row in due:
-        now, slot_id = slots[row.slot_id], row.slot_id
-        if not goes_by_handoff(now, row, witness):
-            rows.append(row)
-            continue
-        leader, next_leader = now.leader or "", row.leader or ""
-        handoff = under_way.get(slot_id) or SlotHandoff(slot_id, next_leader, epoch, now_ms)
-        if handoff.releases:
-            released = witness.released(slot_id, leader, handoff.release_epoch)
-            if released is None:
-                waiting[slot_id] = f"{leader} releases it to {next_leader}"
-            else:
-                rows.append(row)
-                taken += [] if released.is_said else [f"slot {slot_id} is taken: {released.why}"]
-        elif witness.is_ready(slot_id, next_leader, _ANY if next_leader in now.replicas else handoff.began_epoch):
-            if witness.may_release(leader):
-                changed.append(replace(handoff, release_epoch=epoch))
-                waiting[slot_id] = f"{leader} releases it to {next_leader}"
-                continue
-            if slot_id not in under_way:
-                changed.append(handoff)
-            waiting[slot_id] = f"a former process of {leader} may still serve it"
-        elif now_ms - handoff.began_at_ms >= copy_limit_ms:
-            rows.append(row)
-            taken.append(f"slot {slot_id} moves without its data: {next_leader} had {copy_limit_ms} ms to copy it")
-        else:
-            if slot_id not in under_way:
-                changed.append(handoff)
-            waiting[slot_id] = f"{next_leader} copies it from {leader}"
-    return Advance(tuple(rows), tuple(changed), waiting, tuple(taken))
+    steps = [(row, next_step(slots[row.slot_id], row, under_way.get(row.slot_id), witness, moment)) for row in due]
+    return Advance(
+        rows=tuple(row for row, step in steps if not step.waits_for),
+        changed=tuple(step.changed for _, step in steps if step.changed is not None),
+        waiting={row.slot_id: step.waits_for for row, step in steps if step.waits_for},
+        remarks=tuple(step.remark for _, step in steps if step.remark),
+    )
+
+
+def next_step(now: Slot, row: Slot, under_way: SlotHandoff | None, witness: Witness, moment: Moment) -> Step:
+    """The next step of a planned row that is due.
+
+    Args:
+        now: the slot's row of the table.
+        row: the planned row.
+        under_way: the handoff that goes on; None if there is none.
+        witness: see :class:`Witness`.
+        moment: see :class:`Moment`.
+    """
+    if not goes_by_handoff(now, row, witness):
+        return Step()
+    leader, next_leader = now.leader or "", row.leader or ""
+    handoff = under_way or _begun(now, next_leader, witness, moment)
+    releasing = f"{leader} releases it to {next_leader}"
+    if handoff.releases:
+        released = witness.released(now.slot_id, leader, handoff.release_epoch)
+        if released is None:
+            return Step(releasing)
+        return Step(remark="" if released.is_said else f"slot {now.slot_id} is taken: {released.why}")
+    begun = handoff if under_way is None else None
+    is_ready = witness.is_ready(now.slot_id, next_leader, handoff.began_epoch)
+    if not is_ready and moment.now_ms - handoff.began_at_ms < moment.copy_limit_ms:
+        return Step(f"{next_leader} copies it from {leader}", begun)
+    if not witness.may_release(leader):
+        return Step(f"a former process of {leader} may still serve it", begun)
+    late = f"slot {now.slot_id} moves without its data: {next_leader} had {moment.copy_limit_ms} ms to copy it"
+    return Step(releasing, replace(handoff, release_epoch=moment.epoch), "" if is_ready else late)
+
+
+def _begun(now: Slot, next_leader: NodeId, witness: Witness, moment: Moment) -> SlotHandoff:
+    """A handoff that begins. A new process of the next leader holds nothing of what the table says."""
+    is_shown = next_leader in now.replicas and next_leader in witness.survivors
+    since = moment.table_epoch if is_shown else moment.epoch
+    return SlotHandoff(now.slot_id, next_leader, since, moment.now_ms)

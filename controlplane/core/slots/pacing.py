@@ -25,7 +25,7 @@ from controlplane.core.slots.events import (
     SlotHandoffsEnded,
     SlotsAssigned,
 )
-from controlplane.core.slots.handoffs import NO_WITNESS, Advance, SlotHandoff, Witness, advance, kept
+from controlplane.core.slots.handoffs import NO_WITNESS, Advance, Moment, SlotHandoff, Witness, advance, kept
 from controlplane.core.slots.image import SlotsImage
 from controlplane.core.slots.plans import Departure, PlanInFlight
 from controlplane.core.slots.policy_contract import SlotPolicy, SlotRequest
@@ -73,14 +73,14 @@ class Carried(NamedTuple):
         rows: number of rows that are carried out.
         left: number of rows that wait.
         handoffs: number of handoffs that begin, or go on to the release.
-        taken: sentences on slots that their leaders have not said to have released, or that move without their data.
+        remarks: sentences on slots that their leaders have not said to have released, or that move without their data.
     """
 
     events: tuple[SlotEvent, ...]
     rows: int
     left: int
     handoffs: int
-    taken: tuple[str, ...]
+    remarks: tuple[str, ...]
 
 
 def carry_out(
@@ -123,7 +123,7 @@ def carry_out(
     handoffs = {each.slot_id: each for each in (*again, *step.changed)}
     if handoffs:
         events.append(SlotHandoffsChanged(tuple(each for _, each in sorted(handoffs.items()))))
-    return Carried(tuple(events), len(step.rows), len(later), len(step.changed), step.taken)
+    return Carried(tuple(events), len(step.rows), len(later), len(step.changed), step.remarks)
 
 
 def go_on(holdings: Holdings, request: SlotRequest, plan: PlanInFlight) -> Carried:
@@ -135,21 +135,14 @@ def go_on(holdings: Holdings, request: SlotRequest, plan: PlanInFlight) -> Carri
     if step.changed:
         events.append(SlotHandoffsChanged(step.changed))
     left = len(due.waiting) + len(step.waiting)
-    return Carried(tuple(events), len(step.rows), left, len(step.changed), step.taken)
+    return Carried(tuple(events), len(step.rows), left, len(step.changed), step.remarks)
 
 
 def _advance(
     holdings: Holdings, request: SlotRequest, due: Sequence[Slot], under_way: Mapping[SlotId, SlotHandoff]
 ) -> Advance:
-    return advance(
-        due,
-        slots=request.slots,
-        under_way=under_way,
-        witness=holdings.witness,
-        epoch=request.epoch,
-        now_ms=request.now_ms,
-        copy_limit_ms=request.policy.copy_limit_ms,
-    )
+    moment = Moment(holdings.epoch, request.epoch, request.now_ms, request.policy.copy_limit_ms)
+    return advance(due, request.slots, under_way, holdings.witness, moment)
 
 
 def waiting_rows(holdings: Holdings, request: SlotRequest) -> tuple[Waiting, ...]:

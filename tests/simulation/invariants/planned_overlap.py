@@ -1,10 +1,13 @@
 """A planned move has no moment at which two processes would accept a request for what is moved.
 
 What agents say is looked at, before any token. A move that an emergency forces is not planned: there
-:mod:`tests.simulation.invariants.overlap` bounds how long the former owner serves.
+:mod:`tests.simulation.invariants.overlap` bounds how long the former owner serves. What counts as planned is found here
+by the state before a decision, and not by what the decision says: a leader that lives on and hands off loses no slot to
+a node that hands off unless it was told to release it to that one.
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from controlplane.core.bundles.bundle import Bundle
@@ -13,9 +16,12 @@ from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import renewed_by
 from controlplane.core.routing.hashing import slot_of
 from controlplane.core.slots.events import SlotHandoffsChanged, SlotsAssigned, SlotsSplit
-from controlplane.core.values.identifiers import SlotId
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import NodeId, SlotId
 from controlplane.node import Access, NodeAgent
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.service import KEYS
@@ -23,6 +29,7 @@ from tests.simulation.world import World
 
 BUNDLES: Final = "no two processes would accept a request for a bundle that was released to be moved"
 SLOTS: Final = "no two processes would accept a request for a slot that was released to be moved"
+RELEASES: Final = "a leader that lives and hands off is told to release a slot before another node leads it"
 _HASHES: Final = {key: bundle_hash(key) for key in KEYS}
 
 
@@ -51,10 +58,13 @@ class PlannedOverlapWatch:
                 case SlotHandoffsChanged(handoffs=handoffs):
                     self._slots |= {each.slot_id for each in handoffs if each.releases}
                 case SlotsAssigned(slots=slots):
+                    renewed = renewed_by(decision.events)
                     for slot in slots:
-                        handoff = before.slots.handoffs.get(slot.slot_id)
-                        if handoff is None or not handoff.releases or handoff.next_leader != slot.leader:
-                            self._slots.discard(slot.slot_id)
+                        if _was_released(before, slot):
+                            continue
+                        self._slots.discard(slot.slot_id)
+                        is_taken = _is_planned(before, renewed, after, slot)
+                        self._verdicts.judge(RELEASES, not is_taken, lambda slot=slot: f"{slot} by {decision.seq}")
                 case SlotsSplit():
                     self._slots.clear()
                 case _:
@@ -81,6 +91,22 @@ class PlannedOverlapWatch:
             for place, agent in agents.items():
                 if self._world.machines[place].runs:
                     yield place, agent
+
+
+def _was_released(before: State, slot: Slot) -> bool:
+    """Whether a slot's leader has been told to release it to the one of a new row."""
+    handoff = before.slots.handoffs.get(slot.slot_id)
+    return handoff is not None and handoff.releases and handoff.next_leader == slot.leader
+
+
+def _is_planned(before: State, renewed: AbstractSet[NodeId], after: State, slot: Slot) -> bool:
+    """Whether a new row takes the leadership from a node that goes on living, where both nodes hand off."""
+    earlier = before.slots.rows.get(slot.slot_id)
+    if earlier is None or earlier.leader == slot.leader or earlier.leader in renewed:
+        return False
+    leaders = [after.membership.nodes.get(name or "") for name in (earlier.leader, slot.leader)]
+    hand_off = all(node is not None and node.may_hold and node.hands_off for node in leaders)
+    return hand_off and not BUILT_IN_POLICIES[after.cluster.policy.slot_policy].paces_itself
 
 
 def _accepts(agent: NodeAgent, namespace: str, key: str) -> bool:

@@ -29,6 +29,11 @@ def verified(world: SlotWorld) -> None:
     assert verification.check_end() == []
 
 
+def evidence(world: SlotWorld) -> str:
+    """What the decisions say of their causes."""
+    return " ".join(cause.evidence for decision in world.decisions for cause in decision.causes)
+
+
 def leads(world: SlotWorld, node_id: str) -> set[int]:
     """The slots that a node leads, whether it has to release them or not."""
     return {slot.slot_id for slot in world.state.slots.table if slot.leader == node_id}
@@ -87,7 +92,7 @@ class TestSteps:
         assert leads(world, "n1") == led
         world.go(600)
         assert leads(world, "n1") == set()
-        assert "n1 has said nothing for" in "".join(cause.evidence for d in world.decisions for cause in d.causes)
+        assert "n1 has said nothing for" in evidence(world)
         verified(world)
 
     def test_a_copy_that_does_not_end_is_not_waited_for_without_end(self) -> None:
@@ -100,6 +105,54 @@ class TestSteps:
         assert leads(world, "n2") == set()
         world.go(1_500)
         assert len(leads(world, "n2")) == 4
+        assert f"n2 had {COPY_LIMIT_MS} ms to copy it" in evidence(world)
+        verified(world)
+
+    def test_a_leader_releases_also_what_moves_without_its_data(self) -> None:
+        """It serves until it has read that it has to release, so nothing is taken from it before."""
+        world = SlotWorld(ONE_COPY)
+        world.start("n1")
+        world.copying.add("n2")
+        world.holding.add("n1")
+        world.start("n2")
+        world.go(COPY_LIMIT_MS + 1_000)
+        assert all(handoff.releases for handoff in world.state.slots.handoffs.values())
+        assert len(world.led("n1")) == 4
+        assert leads(world, "n2") == set()
+        world.holding.clear()
+        world.go(200)
+        assert len(leads(world, "n2")) == 4
+
+    def test_a_follower_in_sync_that_has_not_read_the_newest_table_is_waited_for(self, world: SlotWorld) -> None:
+        """It might have lost its copies by that one, and one heartbeat tells."""
+        world.start("n3")
+        world.go(1_000)
+        led = leads(world, "n1")
+        world.silent |= {"n2", "n3"}
+        world.ask("set_node", node="n3", zone="somewhere")
+        assert world.observations.now_ms is not None
+        world.leave("n1")
+        world.go(1_000)
+        assert world.led("n1") == led
+        world.silent.clear()
+        world.go(300)
+        assert leads(world, "n1") == set()
+        verified(world)
+
+    def test_a_node_that_comes_back_is_ready_when_it_says_so_again(self, world: SlotWorld) -> None:
+        """Its last report is of copies that it gave up when it was fenced."""
+        world.silent.add("n2")
+        world.go(5_000)
+        assert leads(world, "n1") == set(range(8))
+        world.come_back("n2")
+        world.go(700)
+        assert world.held("n2")
+        world.leave("n1", world.living["n1"])
+        world.go(700)
+        assert world.led("n1") == set(range(8))
+        world.silent.clear()
+        world.go(500)
+        assert leads(world, "n2") == set(range(8))
         verified(world)
 
     def test_moves_in_flight_bound_what_is_copied_at_once(self) -> None:
