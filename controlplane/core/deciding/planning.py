@@ -28,10 +28,11 @@ from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.pacing import Carried, Holdings, carry_out, go_on
 from controlplane.core.slots.policies import slot_policy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicies, SlotPolicy, SlotRequest
+from controlplane.core.slots.reports import SlotReport
 from controlplane.core.slots.survivors import rows_of_survivors
 from controlplane.core.slots.table import Slot, raise_leader_epochs
 from controlplane.core.values.events import calls_for_owners
-from controlplane.core.values.identifiers import NodeId, Seq
+from controlplane.core.values.identifiers import Epoch, NodeId, Seq
 
 
 def plan_what_is_due(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> Answered | None:
@@ -165,17 +166,33 @@ def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotR
         policy=state.cluster.policy,
         epoch=draft.epoch,
         now_ms=now_ms,
-        reports=observations.slot_reports(
-            ((node.node_id, node.incarnation) for node in living),
-            state.slots.table,
-            by_ticks=state.cluster.has_several_brokers_rules,
-        ),
+        reports=_reports(state, observations, living),
         memory=state.slots.memory,
         # A pin to a node that is to hold nothing is suspended. So is every order on a node that does not live.
         pins=tuple(pin for pin in state.slots.pins if pin.node_id in owners),
         exclusions=tuple(each for each in state.slots.exclusions if each.node_id in names),
         refresh=draft.refresh,
     )
+
+
+def _reports(state: State, observations: Observations, living: tuple[Node, ...]) -> dict[NodeId, SlotReport]:
+    """The last reports of the living nodes; without statuses those that were made before the sender was admitted.
+
+    The last heartbeat of a process that was fenced and is admitted again says that it has copies. It has given them up,
+    and may get the same slots again. A table of epoch 0 says nothing of its age: its sender reads none.
+    """
+    reports = observations.slot_reports(
+        ((node.node_id, node.incarnation) for node in living),
+        state.slots.table,
+        by_ticks=state.cluster.has_several_brokers_rules,
+    )
+    admitted_in = state.membership.admitted_in
+    return {
+        node_id: report
+        if not 0 < report.table_epoch < admitted_in.get(node_id, Epoch(0))
+        else report._replace(statuses=())
+        for node_id, report in reports.items()
+    }
 
 
 def _is_called_for(draft: Draft) -> bool:

@@ -29,7 +29,7 @@ from controlplane.core.membership.image import MembershipImage
 from controlplane.core.slots.apply import apply_slot_event, remember
 from controlplane.core.slots.events import MemoryEntry, SlotEvent
 from controlplane.core.slots.table import empty_table
-from controlplane.core.values.identifiers import Seq
+from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
 
 
@@ -51,7 +51,8 @@ def apply(state: State, event: Event) -> State:
 
 
 def _applied_to_membership(state: State, event: MembershipEvent) -> MembershipImage:
-    return apply_membership_event(state.membership, event, state.cluster, Seq(state.seq + 1))
+    seq, epoch = Seq(state.seq + 1), Epoch(state.epoch + 1)
+    return apply_membership_event(state.membership, event, state.cluster, seq, epoch)
 
 
 def _apply_to_cluster(state: State, event: ClusterEvent) -> State:

@@ -20,12 +20,12 @@ from controlplane.core.membership.events import (
 from controlplane.core.membership.image import MembershipImage
 from controlplane.core.membership.node import Node, next_status
 from controlplane.core.membership.standing_orders import NO_ORDER
-from controlplane.core.values.identifiers import Incarnation, NodeId, Seq
+from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, Seq
 from controlplane.errors import InvariantViolationError
 
 
 def apply_membership_event(
-    membership: MembershipImage, event: MembershipEvent, cluster: ClusterImage, seq: Seq
+    membership: MembershipImage, event: MembershipEvent, cluster: ClusterImage, seq: Seq, epoch: Epoch
 ) -> MembershipImage:
     """The image after one event.
 
@@ -34,13 +34,17 @@ def apply_membership_event(
         event: the event.
         cluster: the feature level and the policy.
         seq: seq of the event's decision.
+        epoch: the epoch of the event's decision, if it changes a row, as each admission does.
 
     Raises:
         InvariantViolationError: the node's status has no transition for the event, or the incarnation is not current.
     """
     match event:
         case NodeAdmitted(node=node):
-            return _dated(_admit(membership, node, cluster.incarnation_floor), node.node_id, cluster, seq)
+            admitted = _dated(_admit(membership, node, cluster.incarnation_floor), node.node_id, cluster, seq)
+            if not cluster.has_several_brokers_rules:
+                return admitted
+            return replace(admitted, admitted_in=admitted.admitted_in.put([(node.node_id, epoch)]))
         case NodeFenced(cause=FencingCause.SILENCE) if cluster.has_several_brokers_rules:
             fenced = _change_status(membership, event)
             return _with_fencing(fenced, event, cluster.policy.protection_window_ms)
@@ -75,7 +79,13 @@ def forget_nodes(membership: MembershipImage, event: NodesForgotten) -> Membersh
             message = f"node {node_id!r} cannot be forgotten with floor {event.incarnation_floor}: {node}"
             raise InvariantViolationError(message)
     dated = [node_id for node_id in event.node_ids if node_id in membership.dated_by]
-    return replace(membership, nodes=membership.nodes.drop(event.node_ids), dated_by=membership.dated_by.drop(dated))
+    admitted = [node_id for node_id in event.node_ids if node_id in membership.admitted_in]
+    return replace(
+        membership,
+        nodes=membership.nodes.drop(event.node_ids),
+        dated_by=membership.dated_by.drop(dated),
+        admitted_in=membership.admitted_in.drop(admitted),
+    )
 
 
 def _dated(membership: MembershipImage, node_id: NodeId, cluster: ClusterImage, seq: Seq) -> MembershipImage:

@@ -7,7 +7,7 @@ from controlplane.core.membership.node import Node
 from controlplane.core.membership.standing_orders import NO_ORDER, StandingOrder, as_ordered
 from controlplane.core.values.canonical import later
 from controlplane.core.values.entries import Entries
-from controlplane.core.values.identifiers import Incarnation, NodeId, Seq
+from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, Seq
 from controlplane.core.values.image import Image
 
 Member: TypeAlias = tuple[NodeId, Incarnation]
@@ -26,6 +26,8 @@ class MembershipImage(Image):
             within the protection window before the latest one are kept; none below feature level 3.
         dated_by: the decision that admitted a node or, of one that left, removed it; none below feature level 3. Ticks
             that name the decision say when this was, in every partition.
+        admitted_in: the epoch in which the present process of a node was admitted; none below feature level 3. What a
+            process says of slots by an earlier table is of copies that it has given up.
     """
 
     nodes: Entries[NodeId, Node] = field(default_factory=Entries)
@@ -33,6 +35,7 @@ class MembershipImage(Image):
     evictions_frozen: bool = False
     fenced_lately: Entries[Member, int] = field(default_factory=Entries, metadata=later(since_level=3))
     dated_by: Entries[NodeId, Seq] = field(default_factory=Entries, metadata=later(since_level=3))
+    admitted_in: Entries[NodeId, Epoch] = field(default_factory=Entries, metadata=later(since_level=3))
 
     def date_of(self, node_id: NodeId) -> Seq:
         """The decision by which a node is dated; 0 for one that is not, which a whole log does not have."""

@@ -242,6 +242,30 @@ class TestDeaths:
         assert len(world.led("n2")) == 4
         verified(world)
 
+    @pytest.mark.parametrize("paused", [False, True])
+    @pytest.mark.parametrize("slot_policy", ["minimal", "rendezvous"])
+    @pytest.mark.parametrize(("heir", "other"), [("n2", "n3"), ("n3", "n2")])
+    def test_a_follower_that_came_back_without_data_inherits_nothing_from_one_that_has_them(
+        self, heir: str, other: str, slot_policy: str, *, paused: bool
+    ) -> None:
+        """Its last report is of copies that it gave up when it was fenced; the other's is of copies that it has."""
+        world = SlotWorld(ClusterPolicy(slot_count=8, replica_count=3, slot_policy=slot_policy, protected_ratio=1.0))
+        world.start("n1", "n2", "n3")
+        world.go(1_500)
+        world.silent.add(other)
+        world.go(5_000)
+        world.come_back(other)
+        world.go(400)
+        led = leads(world, "n1")
+        assert led & world.held(other)
+        if paused:
+            world.ask("pause_reconciliation")
+        world.left("n1", world.living["n1"])
+        world.die("n1")
+        world.go(100)
+        assert led <= leads(world, heir)
+        verified(world)
+
 
 class TestPlans:
     """Plans that change while a handoff is under way."""
