@@ -4,7 +4,8 @@ The certificate proves the whole plan. Pacing only spreads the plan over several
 and what is left of it. Rows wait according to their purpose:
 
 - An emergency never waits: a slot that lost a holder, or lacks one, gets its planned row at once, also where its nodes
-  have no room until other rows are carried out.
+  have no room until other rows are carried out. If its leadership moves by handoff, it gets the followers of its
+  planned row at once.
 - A row that carries out an operator's order waits until its slot is ready, the moves in flight leave a place, and its
   nodes have room.
 - A row that only balances also waits for the cool-down, and until a replica that balancing removed may come back.
@@ -29,7 +30,7 @@ from controlplane.core.slots.handoffs import NO_WITNESS, Advance, Moment, SlotHa
 from controlplane.core.slots.image import SlotsImage
 from controlplane.core.slots.plans import Departure, PlanInFlight
 from controlplane.core.slots.policy_contract import SlotPolicy, SlotRequest
-from controlplane.core.slots.table import Slot, without_nodes
+from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, Seq, SlotId
 from controlplane.core.values.replica_status import ReplicaStatus
 
@@ -112,10 +113,9 @@ def carry_out(
     ended = tuple(slot_id for slot_id in under_way if slot_id not in going_on and slot_id not in assigned)
     if ended:
         events.append(SlotHandoffsEnded(ended))
-    # Emergencies wait for no handoff: the dead leave a row at once, also if its leadership moves later.
-    cleaned = _without_dead(request, step.waiting)
-    again = [going_on[slot.slot_id] for slot in cleaned if slot.slot_id in going_on]
-    events += _assigned(holdings, request, sorted([*step.rows, *cleaned], key=lambda slot: slot.slot_id))
+    meanwhile = tuple(_meanwhile(request, (slot for slot in planned if slot.slot_id in step.waiting)))
+    again = [going_on[slot.slot_id] for slot in meanwhile if slot.slot_id in going_on]
+    events += _assigned(holdings, request, sorted([*step.rows, *meanwhile], key=lambda slot: slot.slot_id))
     later = {*(waiting.slot_id for waiting in due.waiting), *step.waiting}
     if later:
         rows = tuple(slot for slot in planned if slot.slot_id in later)
@@ -215,15 +215,22 @@ def due_plan(
     return DuePlan(tuple(slot for _, slot in sorted(chosen.items())), tuple(sorted(waiting)))
 
 
-def _without_dead(request: SlotRequest, slot_ids: Iterable[SlotId]) -> tuple[Slot, ...]:
-    """Of these slots, the rows of living leaders that have dead followers, without these."""
-    rows = tuple(request.slots[slot_id] for slot_id in slot_ids)
-    dead = frozenset(name for slot in rows for name in slot.replicas) - request.survivors
-    return tuple(
-        new
-        for old, new in zip(rows, without_nodes(rows, dead), strict=True)
-        if new is not old and new.leader == old.leader is not None
-    )
+def _meanwhile(request: SlotRequest, handed_off: Iterable[Slot]) -> Iterator[Slot]:
+    """The rows of slots that have lost replicas, or lack some, until their planned rows follow a handoff.
+
+    Emergencies wait for no handoff: the dead leave a row at once, and followers that the planned row names take their
+    places, as many as that has replicas. The next leader is no such follower, because its handoff shows it as one.
+    """
+    for planned in handed_off:
+        now = request.slots[planned.slot_id]
+        if not _is_emergency(now, planned, request.survivors):
+            continue
+        left = [name for name in now.followers if name in request.survivors]
+        places = max(len(planned.followers) - len(left), 0)
+        new = [name for name in planned.followers if name != now.leader and name not in left]
+        row = replace(now, followers=tuple(sorted([*left, *new[:places]])))
+        if row != now:
+            yield row
 
 
 def _without_room(

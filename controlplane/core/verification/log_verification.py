@@ -261,20 +261,44 @@ def _waiting_complaints(before: State, decision: Decision, after: State, *, dead
         return []  # the table before is unknown, which another check reports
     survivors = survivors_of(decision, after)
     found = []
-    for slot_id in after.slots.planned:
+    for slot_id, planned in after.slots.planned.items():
         if not 0 <= slot_id < len(table):
             found.append(f"slot {slot_id} waits for its planned row, the table has {len(table)} slots")
             continue
-        row, before_row = after.slots.table[slot_id], table[slot_id]
-        if slot_id in assigned and row not in (before_row, _without_dead_followers(before_row, survivors)):
+        row = after.slots.table[slot_id]
+        if slot_id in assigned and not _may_wait_in(row, table[slot_id], planned, survivors):
             found.append(f"slot {slot_id} waits for its planned row, and changes meanwhile to {row.replicas}")
-        elif called_for and not dead_may_stay and not survivors.issuperset(row.replicas):
+        elif (
+            called_for
+            and not dead_may_stay
+            and not survivors.issuperset({row.leader, *row.replicas} - {*planned.followers})
+        ):
             found.append(f"slot {slot_id} waits for its planned row, although not all of {row.replicas} have it")
+        elif called_for and not dead_may_stay and _lacks_followers(row, planned):
+            found.append(f"slot {slot_id} waits for its planned row without followers of {planned.followers}")
     return found
 
 
-def _without_dead_followers(row: Slot, survivors: AbstractSet[NodeId]) -> Slot:
-    return replace(row, followers=tuple(each for each in row.followers if each in survivors))
+def _may_wait_in(row: Slot, before: Slot, planned: Slot, survivors: AbstractSet[NodeId]) -> bool:
+    """Whether a slot may have this row until its planned one: as before, or with new followers in the place of dead.
+
+    The new ones are those that the planned row names, and no more than it has replicas.
+    """
+    if row == before:
+        return True
+    left = survivors & {*before.followers}
+    added = {*row.followers} - left
+    return (
+        replace(row, followers=()) == replace(before, followers=())
+        and left <= {*row.followers}
+        and added.issubset(planned.followers)
+        and (not added or len(row.replicas) <= len(planned.replicas))
+    )
+
+
+def _lacks_followers(row: Slot, planned: Slot) -> bool:
+    """Whether a row that waits has fewer replicas than its planned row, and not all of the followers named there."""
+    return len(row.replicas) < len(planned.replicas) and not set(row.replicas).issuperset(planned.followers)
 
 
 def _begun(before: State, after: State) -> State:

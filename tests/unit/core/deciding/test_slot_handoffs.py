@@ -242,6 +242,52 @@ class TestDeaths:
         assert len(world.led("n2")) == 4
         verified(world)
 
+    def test_lost_followers_are_replaced_although_the_leadership_waits_for_a_copy(self) -> None:
+        """The last copy does not stay alone because the next leader is slow."""
+        world = SlotWorld(ClusterPolicy(slot_count=8, replica_count=3, protected_ratio=1.0))
+        world.start("n1", "n2", "n3")
+        world.go(1_500)
+        world.die("n2")
+        world.die("n3")
+        world.go(5_000)
+        assert leads(world, "n1") == set(range(8))
+        world.copying.add("n4")
+        world.join("n4", hands_off=True)
+        world.join("n5", hands_off=True)
+        world.living |= {"n4": 1, "n5": 1}
+        world.has |= {"n4": set(), "n5": set()}
+        world.go(1_500)
+        waiting = {slot_id for slot_id, handoff in world.state.slots.handoffs.items() if handoff.next_leader == "n4"}
+        assert waiting
+        assert all({"n1", "n4", "n5"} == {*row.replicas} for row in world.rows())
+        assert all(world.state.slots.rows[slot_id].followers == ("n5",) for slot_id in waiting)
+        world.copying.clear()
+        world.go(1_000)
+        assert {len(leads(world, name)) for name in ("n1", "n4", "n5")} == {2, 3}
+        verified(world)
+
+    def test_a_row_that_waits_for_its_leadership_gets_as_many_replicas_as_are_planned(self) -> None:
+        """A living follower that is to be relieved keeps its place until the planned row is carried out."""
+        world = SlotWorld(ClusterPolicy(slot_count=8, replica_count=3))
+        world.start("n1", "n2", "n3")
+        world.go(1_500)
+        world.ask("pause_reconciliation")
+        world.copying |= {"n4", "n5", "n6"}
+        world.start("n4", "n5", "n6")
+        world.ask("drain_node", node="n1")
+        world.ask("drain_node", node="n3")
+        led = leads(world, "n1")
+        world.left("n2", world.living["n2"])
+        world.die("n2")
+        world.ask("resume_reconciliation")
+        assert led <= world.state.slots.handoffs.keys()
+        for slot_id in led:
+            row, planned = world.state.slots.rows[slot_id], world.state.slots.planned[slot_id]
+            assert {*planned.replicas} == {"n4", "n5", "n6"}
+            assert (row.leader, len(row.followers)) == ("n1", 2)
+            assert "n3" in row.followers
+        verified(world)
+
     @pytest.mark.parametrize("paused", [False, True])
     @pytest.mark.parametrize("slot_policy", ["minimal", "rendezvous"])
     @pytest.mark.parametrize(("heir", "other"), [("n2", "n3"), ("n3", "n2")])

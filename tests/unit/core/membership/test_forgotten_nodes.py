@@ -54,6 +54,7 @@ def test_a_node_that_is_gone_for_long_is_forgotten(incarnation: int) -> None:
     assert "old" in world.state.membership.nodes
     world.run(20_000, STAYING)
     assert set(world.state.membership.nodes) == set(world.state.membership.dated_by) == set(STAYING)
+    assert set(world.state.membership.admitted_in) == set(STAYING)
     assert node_key("old") not in rows_of(world.state)
     assert floor(world) == incarnation
 
