@@ -15,7 +15,7 @@ from controlplane.core.values.inputs import InputRecord
 from controlplane.ports import RawRecord
 from controlplane.service import input_reader
 from controlplane.topic_reading import table_follower
-from tests.simulation.invariants import fencing
+from tests.simulation.invariants import consent, fencing
 
 _KEPT = 5_000
 
@@ -38,6 +38,7 @@ def decoding_once() -> Iterator[None]:
     with (
         patch.object(input_reader, "decode_input", decode_without_framing),
         patch.object(fencing, "decode_input", decode_once),
+        patch.object(consent, "decode_input", decode_once),
         patch.object(table_follower, "decode_row", lru_cache(_KEPT)(decode_row)),
         patch.object(entries, "entry_share", share),
     ):

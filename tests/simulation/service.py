@@ -4,15 +4,19 @@ It follows the agent's documentation. Before it accepts anything under a token t
 every other node that lives in its table. A node that has seen a token accepts nothing under an older one. The service
 waits for a node that it cannot reach, until the table no longer shows that node as living, because the node has then
 fenced itself. The accepted writes are checked by :mod:`tests.simulation.invariants.ownership`.
+
+It opens and closes bundles as it is told to. What it has open is checked by
+:mod:`tests.simulation.invariants.opened_bundles`. Copying, opening and closing take no time unless a script says so.
 """
 
 import random
 from collections.abc import Callable, Mapping, Sequence
 
+from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.node_session import SessionState
-from controlplane.core.values.identifiers import NodeId, SlotId
-from controlplane.node import Access, FencingToken, NodeAgent, NodeCallbacks, SlotGained, SlotLost
+from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
+from controlplane.node import Access, FencingToken, NodeAgent, NodeCallbacks, SlotGained, SlotLost, TopicLoad
 from controlplane.ports import Signal
 from tests.simulation.machine import Machine
 
@@ -27,6 +31,10 @@ class SimulatedService(NodeCallbacks):
     Attributes:
         agent: set right after construction, because each needs the other.
         node_id: the node whose process it is.
+        copying_ms: time for which it copies the data of a slot that it gains.
+        opening_ms, closing_ms, dividing_ms: time for which it opens a bundle, closes one, and looks through its topics.
+        open_bundles: the bundles that it has open, by id, with the tokens under which it opened them. A bundle counts
+            from the end of its opening to the end of its closing.
     """
 
     agent: NodeAgent
@@ -38,14 +46,28 @@ class SimulatedService(NodeCallbacks):
         services: Mapping[str, "SimulatedService"],
         random_source: random.Random,
         accepted: Callable[[NodeId, str, FencingToken], None],
+        openings: dict[tuple[NodeId, str], Epoch],
     ) -> None:
-        """``services`` are all that run now, by machine; ``accepted`` is called with every write."""
+        """Set up.
+
+        Args:
+            node_id: the node.
+            machine: that it runs on.
+            services: all that run now, by machine.
+            random_source: for the choice of keys and times.
+            accepted: called with every write.
+            openings: gets the epoch of the token under which it has opened a bundle, by node and bundle.
+        """
         self.node_id = node_id
         self._machine = machine
         self._services = services
         self._random = random_source
         self._accepted = accepted
-        self._gained: dict[SlotId, SlotGained] = {}
+        self._openings = openings
+        self.copying_ms = self.opening_ms = self.closing_ms = self.dividing_ms = 0
+        self.open_bundles: dict[str, FencingToken] = {}
+        self._gained: dict[SlotId, tuple[SlotGained, int]] = {}
+        self._copied: set[SlotId] = set()
         self._table: RoutingTable | None = None
         self._unsettled: set[SlotId] = set()
         self._shown: dict[SlotId, FencingToken] = {}
@@ -53,12 +75,41 @@ class SimulatedService(NodeCallbacks):
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
         """See :meth:`NodeCallbacks.on_slots_gained`."""
-        self._gained |= {slot.slot_id: slot for slot in gained}
+        now_ms = self._machine.scheduler.now_ms
+        self._gained |= {slot.slot_id: (slot, now_ms) for slot in gained}
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
         """See :meth:`NodeCallbacks.on_slots_lost`."""
         for slot in lost:
             self._gained.pop(slot.slot_id, None)
+
+    def on_bundle_assigned(self, bundle: Bundle, token: FencingToken) -> None:
+        """See :meth:`NodeCallbacks.on_bundle_assigned`."""
+        self._take_time(self.opening_ms)
+        self.open_bundles[bundle.bundle_id] = token
+        self._openings[self.node_id, bundle.bundle_id] = token.since_epoch
+
+    def on_bundle_releasing(self, bundle: Bundle) -> None:
+        """See :meth:`NodeCallbacks.on_bundle_releasing`."""
+        self._take_time(self.closing_ms)
+        self.open_bundles.pop(bundle.bundle_id, None)
+
+    def on_bundle_split(self, parent: Bundle, children: Sequence[Bundle]) -> None:
+        """See :meth:`NodeCallbacks.on_bundle_split`."""
+        token = self.open_bundles.pop(parent.bundle_id)
+        self.open_bundles |= {child.bundle_id: token for child in children}
+
+    def topics_of_bundle(self, bundle: Bundle) -> Sequence[TopicLoad]:
+        """See :meth:`NodeCallbacks.topics_of_bundle`."""
+        self._take_time(self.dividing_ms)
+        return ()
+
+    def lacks(self, slot_id: SlotId) -> bool:
+        """Whether it was given a slot of which it has never had the data.
+
+        One that gets it once more, because the whole table was written again, has had them: a leader cannot know yet.
+        """
+        return slot_id in self._gained and slot_id not in self._copied
 
     def run(self, stop: Signal) -> None:
         """Fetch gained slots, show tokens and accept writes, until it is stopped or a newer process has replaced it."""
@@ -85,11 +136,17 @@ class SimulatedService(NodeCallbacks):
         """Whether others can ask this node."""
         return self._machine.runs and self._machine.network.peers
 
+    def _take_time(self, milliseconds: int) -> None:
+        if milliseconds:
+            self._machine.scheduler.sleep(milliseconds)
+
     def _settle_in(self, table: RoutingTable) -> None:
         """Have the data of gained slots, and show every new token of a slot that is led here."""
-        for slot_id, gained in list(self._gained.items()):
-            if self.agent.slot_ready(slot_id, gained.epoch):
+        now_ms = self._machine.scheduler.now_ms
+        for slot_id, (gained, since_ms) in list(self._gained.items()):
+            if now_ms >= since_ms + self.copying_ms and self.agent.slot_ready(slot_id, gained.epoch):
                 del self._gained[slot_id]
+                self._copied.add(slot_id)
         if table is not self._table:
             self._table = table
             self._unsettled = {slot.slot_id for slot in table.slots if slot.leader == self.node_id}

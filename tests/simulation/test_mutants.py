@@ -24,7 +24,7 @@ def test_a_mutant_can_be_put_in(mutant: Mutant) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scene", [mutant.scene for mutant in MUTANTS if mutant.scene])
+@pytest.mark.parametrize("scene", dict.fromkeys(mutant.scene for mutant in MUTANTS if mutant.scene))
 def test_a_scene_is_well_without_its_bug(scene: Callable[[], None]) -> None:
     """A scene without its bug passes, so what it finds is the bug."""
     prepare()

@@ -20,6 +20,7 @@ from controlplane.config import (
     KafkaConfig,
 )
 from controlplane.core.intents.intent import Intent
+from controlplane.core.values.identifiers import Epoch
 from controlplane.errors import ConfigurationError
 from controlplane.node import FencingToken, NodeAgent, NodeLoad, SessionState
 from controlplane.node.alternating_writer import AlternatingWriter
@@ -62,6 +63,7 @@ class World:
         appended_ms: virtual append times of ``heartbeats``, by partition and offset.
         intents_sent: ids of the intents that operators sent.
         in_transaction: told of each process that has appended a transaction's records and not ended it yet.
+        openings: the epoch of the token under which a process of a node has last opened a bundle, by node and bundle.
         on_write: told of each write that a node accepts: node, process, key, token.
     """
 
@@ -94,6 +96,7 @@ class World:
         self.authors: dict[int, str] = {}
         self.appended_ms: list[list[int]] = [[] for _ in range(setting.heartbeat_partitions)]
         self.intents_sent: set[str] = set()
+        self.openings: dict[tuple[str, str], Epoch] = {}
         self.in_transaction: Callable[[str], None] = lambda _: None
         self.on_write: Callable[[str, object, str, FencingToken], None] = lambda *_: None
         for spec in topic_specs():
@@ -163,6 +166,7 @@ class World:
             self.services,
             random.Random(self.random.random()),
             lambda node_id, key, token: self.on_write(node_id, machine.process, key, token),
+            self.openings,
         )
         load_reports = None
         if self.setting.load_interval_ms:

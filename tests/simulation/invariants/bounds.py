@@ -168,6 +168,11 @@ class BoundsWatch:
                 invariant, waited <= most, f"{what} after {waited} ms, {most} at most; leader {waiting.leader!r}"
             )
 
+    @property
+    def leader_is_fit(self) -> bool:
+        """Whether a controller leads that is fit, so that time counts."""
+        return bool(self._fit().leader)
+
     def last_beat(self, name: NodeId) -> tuple[int, int]:
         """Partition and offset of the last record with the key of a node; (0, -1) if there is none."""
         self._read_heartbeats()

@@ -30,7 +30,8 @@ from tests.simulation.world import World
 BUNDLES: Final = "no two processes would accept a request for a bundle that was released to be moved"
 SLOTS: Final = "no two processes would accept a request for a slot that was released to be moved"
 RELEASES: Final = "a leader that lives and hands off is told to release a slot before another node leads it"
-_HASHES: Final = {key: bundle_hash(key) for key in KEYS}
+HASHES: Final = {key: bundle_hash(key) for key in KEYS}
+"""The hash of each key in a namespace."""
 
 
 class PlannedOverlapWatch:
@@ -74,7 +75,7 @@ class PlannedOverlapWatch:
     def look(self) -> None:
         """Ask the agents for the keys of what was released."""
         for row in self._bundles.values():
-            for key, hashed in _HASHES.items():
+            for key, hashed in HASHES.items():
                 if row.lower <= hashed < row.end:
                     believers = [place for place, agent in self._running() if _accepts(agent, row.namespace, key)]
                     detail = f"{believers} would accept {key} of bundle {row.bundle_id}"

@@ -5,10 +5,13 @@ from typing import Final
 from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
 from tests.simulation.faults import Injector
 from tests.simulation.invariants.bounds import BoundsWatch
+from tests.simulation.invariants.consent import ConsentWatch
 from tests.simulation.invariants.cut_watch import CutWatch
 from tests.simulation.invariants.endings import EndingWatch
 from tests.simulation.invariants.fencing import FencingWatch
+from tests.simulation.invariants.handoff_bounds import HandoffBoundsWatch
 from tests.simulation.invariants.log_watch import LogWatch
+from tests.simulation.invariants.opened_bundles import OpenedBundlesWatch
 from tests.simulation.invariants.overlap import OverlapWatch
 from tests.simulation.invariants.planned_overlap import PlannedOverlapWatch
 from tests.simulation.invariants.sizes import SizeWatch
@@ -40,9 +43,13 @@ class Watches:
         self._readings = readings
         self._overlap = OverlapWatch(world, verdicts, fencing, self.bounds, readings)
         self._planned = PlannedOverlapWatch(world, verdicts)
+        consent = ConsentWatch(world, verdicts)
+        self._opened = OpenedBundlesWatch(world, verdicts, consent)
+        self._handoffs = HandoffBoundsWatch(world, log, verdicts, self.bounds, consent)
         self._sizes = SizeWatch(world, verdicts)
         injector.on_cut = self.cut.begin
         log.on_decision += [self.bounds.see, self._overlap.see, self._planned.see, self.cut.see]
+        log.on_decision += [consent.see, self._opened.see, self._handoffs.see]
 
     def look(self) -> None:
         """Look at everything once; sizes more seldom."""
@@ -52,6 +59,8 @@ class Watches:
         self._readings.look()
         self._overlap.look()
         self._planned.look()
+        self._opened.look()
+        self._handoffs.look()
         self._endings.look()
         if self._looks % _SIZES_EVERY == 0:
             self._sizes.look(self._log.state)

@@ -7,6 +7,7 @@ from tests.simulation.mutants.forgetting_scenes import (
     a_name_comes_back_as_it_was,
     a_node_stands_still_until_it_is_forgotten,
 )
+from tests.simulation.mutants.handoff_bugs import MUTANTS as HANDOFF_MUTANTS
 from tests.simulation.mutants.log_scenes import (
     a_contender_asks_former_brokers,
     a_contender_wakes_behind_a_successor,
@@ -47,6 +48,7 @@ from tests.simulation.mutants.start_scenes import controllers_start_with_clocks_
 MUTANTS: Final = (
     *READER_MUTANTS,
     *DEAFNESS_MUTANTS,
+    *HANDOFF_MUTANTS,
     Mutant(
         "takes its own clock for the brokers' when it starts",
         "controlplane.service.input_reader:InputReader.start",
