@@ -71,6 +71,7 @@ def test_every_command_is_used_and_documented() -> None:
         (f"{OPENING}policy\nrun 1.5s\n----\n", "line 4, 'run 1.5s': '1.5s' is no time"),
         (f"{OPENING}policy\nrun 1s silent=n1\n----\n", "node 'n1' has no process that runs"),
         (f"{OPENING}policy\njoin n1 wieght=2\n----\n", "join has no setting 'wieght'"),
+        (f"{OPENING}policy\njoin n1 handoffs=some\n----\n", "handoffs is yes or no, found 'some'"),
         (f"{OPENING}policy\napply NodeLost node_id=n1\n----\n", "'NodeLost' is no event"),
         (f"{OPENING}policy\napply EvictionsResumed\n----\n", "EvictionsResumed lacks reason"),
     ],

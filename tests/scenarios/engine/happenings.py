@@ -1,5 +1,7 @@
 """Commands by which something happens: time passes, nodes come and go, operators ask, leaders change."""
 
+from dataclasses import replace
+
 from controlplane.config import INTENTS
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.intent import Intent
@@ -18,20 +20,25 @@ def policy(cluster: Cluster, call: Call) -> list[str]:
 
 
 def join(cluster: Cluster, call: Call) -> list[str]:
-    """``join NODE [incarnation=N] [weight=N] [zone=Z] [role=session]``: start a process.
+    """``join NODE [incarnation=N] [weight=N] [zone=Z] [role=session] [handoffs=yes]``: start a process.
 
-    It joins and sends heartbeats. If no incarnation is given, it is one more than the last known.
+    It joins and sends heartbeats. If no incarnation is given, it is one more than the last known. Without
+    ``handoffs=yes`` it takes part in no handoffs, as agents of earlier releases.
     """
-    call.only("incarnation", "weight", "zone", "role", words=1)
+    call.only("incarnation", "weight", "zone", "role", "handoffs", words=1)
     node_id = call.words[0]
     known = cluster.state.membership.nodes.get(node_id)
     running = cluster.processes.get(node_id)
     last = max(known.incarnation if known else 0, running.incarnation if running else 0)
-    process = Process(call.whole("incarnation", last + 1), NodeRole(call.settings.get("role", "data")))
+    handoffs = call.settings.get("handoffs", "no")
+    if handoffs not in ("yes", "no"):
+        raise ScenarioError(f"handoffs is yes or no, found {handoffs!r}")
+    role = NodeRole(call.settings.get("role", "data"))
+    process = Process(call.whole("incarnation", last + 1), role, hands_off=handoffs == "yes")
     cluster.processes[node_id] = process
-    zone = call.settings.get("zone", "")
-    cluster.world.join(node_id, process.incarnation, call.whole("weight", 1), process.role, zone)
-    cluster.beat(node_id, process.incarnation, process.role)
+    zone, weight = call.settings.get("zone", ""), call.whole("weight", 1)
+    cluster.world.join(node_id, process.incarnation, weight, process.role, zone, hands_off=process.hands_off)
+    cluster.beat(node_id, process)
     return []
 
 
@@ -40,7 +47,9 @@ def rejoin(cluster: Cluster, call: Call) -> list[str]:
     call.only("zone", "weight", words=1)
     process = _process(cluster, call.words[0])
     zone = call.settings.get("zone", "")
-    cluster.world.join(call.words[0], process.incarnation, call.whole("weight", 1), process.role, zone)
+    weight = call.whole("weight", 1)
+    hands_off = process.hands_off
+    cluster.world.join(call.words[0], process.incarnation, weight, process.role, zone, hands_off=hands_off)
     return []
 
 
@@ -57,7 +66,7 @@ def beat(cluster: Cluster, call: Call) -> list[str]:
     """``beat NODE [incarnation=N]``: one heartbeat at the present moment, also of a node that never joined."""
     call.only("incarnation", words=1)
     process = cluster.processes.get(call.words[0], Process(1, NodeRole.DATA))
-    cluster.beat(call.words[0], call.whole("incarnation", process.incarnation), process.role)
+    cluster.beat(call.words[0], replace(process, incarnation=call.whole("incarnation", process.incarnation)))
     return []
 
 
@@ -77,14 +86,15 @@ def left(cluster: Cluster, call: Call) -> list[str]:
 
 
 def run(cluster: Cluster, call: Call) -> list[str]:
-    """``run TIME [silent=NODE,...] [unready=NODE,...]``: let time pass, as in ``run 3s`` or ``run 300ms``.
+    """``run TIME [silent=NODE,...] [unready=NODE,...] [idle=NODE,...]``: let time pass, as in ``run 3s``.
 
     The leader ticks and decides every 100 ms, and every process sends a heartbeat each second but those that are
-    silent. Those that are unready report that they do not have their slots' data yet.
+    silent. Those that are unready report that they do not have their slots' data yet. Those that are idle do no step of
+    a handoff; others do each at once, and say so.
     """
-    call.only("silent", "unready", words=1)
-    silent, unready = _running(cluster, call, "silent"), _running(cluster, call, "unready")
-    cluster.run(parse_duration_ms(call.words[0]), silent, unready)
+    call.only("silent", "unready", "idle", words=1)
+    silent, unready, idle = (_running(cluster, call, name) for name in ("silent", "unready", "idle"))
+    cluster.run(parse_duration_ms(call.words[0]), silent, unready, idle)
     return []
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from controlplane.core.bundles.bundle import Bundle
-from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
+from controlplane.core.bundles.events import BundlesAssigned, BundleSplit, NamespaceCreated
+from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.cluster.events import ClusterCreated, PolicyChanged, TermOpened
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.events import IntentAnswered
@@ -21,6 +22,7 @@ from controlplane.core.slots.certificate import Certificate
 from controlplane.core.slots.events import (
     PlanMade,
     ReplicasLeft,
+    SlotHandoffsChanged,
     SlotsAssigned,
     SlotsExcluded,
     SlotsIncluded,
@@ -28,6 +30,7 @@ from controlplane.core.slots.events import (
     SlotsSplit,
     SlotsUnpinned,
 )
+from controlplane.core.slots.handoffs import SlotHandoff
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.canonical import TYPE_FIELD, CanonicalValue, to_canonical
@@ -37,6 +40,11 @@ from tests.helpers.world import START_MS
 _WIDTH: Final = 118
 TIMES: Final = ("at_ms", "made_at_ms", "not_before_ms")
 """The fields of events that are a moment of log time."""
+_IN_FLIGHT: Final = {
+    OwnershipState.RELEASING: "releasing",
+    OwnershipState.ASSIGNING: "assigning",
+    OwnershipState.SPLITTING: "splitting",
+}
 _LEADS, _FOLLOWS, _NEITHER = "L", "f", "."
 
 
@@ -121,6 +129,10 @@ def event_text(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one line 
             return f"{name} {' '.join(f'{each.slot_id}:{each.node_id}' for each in departures)}"
         case BundlesAssigned(bundles=bundles):
             return f"{name} {' '.join(bundle_text(each) for each in bundles)}"
+        case BundleSplit(bundle_id=bundle_id, children=children):
+            return f"{name} {bundle_id} into {' '.join(bundle_text(each) for each in children)}"
+        case SlotHandoffsChanged(handoffs=handoffs):
+            return f"{name} {' '.join(map(handoff_text, handoffs))}"
         case NamespaceCreated(namespace=namespace, bundles=bundles):
             return f"{name} {namespace.name} bundles={len(bundles)}"
         case ClusterCreated(policy=policy):
@@ -162,8 +174,18 @@ def pairs_text(pairs: Iterable[Pin | Exclusion]) -> str:
 
 
 def bundle_text(bundle: Bundle) -> str:
-    """A bundle with its owner."""
-    return f"{bundle.bundle_id}={bundle.owner or '-'}"
+    """A bundle with its owner and, while a node has to act, what it is and to whom it goes."""
+    text = f"{bundle.bundle_id}={bundle.owner or '-'}"
+    state = bundle.ownership_state
+    if not state.is_in_flight:
+        return text
+    to = f" to {bundle.next_owner}" if bundle.next_owner else ""
+    return f"{text} ({_IN_FLIGHT[state]}{to})"
+
+
+def handoff_text(handoff: SlotHandoff) -> str:
+    """A slot with its next leader, and the step of its handoff, as ``3:n1(copies)``."""
+    return f"{handoff.slot_id}:{handoff.next_leader}({'waits for the release' if handoff.releases else 'copies'})"
 
 
 def policy_text(policy: ClusterPolicy) -> str:
