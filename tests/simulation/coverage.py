@@ -14,12 +14,23 @@ from tests.simulation.invariants.bounds import (
     FENCED_BY_ANY,
     FENCED_IN_TIME,
 )
+from tests.simulation.invariants.consent import BUNDLES_BY_CONSENT, SLOTS_BY_CONSENT
 from tests.simulation.invariants.cut_watch import CUT_KEEPS_THE_PROMISE
 from tests.simulation.invariants.endings import NO_AGENT_ENDS
 from tests.simulation.invariants.fencing import DEAD_ARE_FENCED, HEARD_IN_TIME, KEEPS_ITS_PROMISE, TIME_PASSES
+from tests.simulation.invariants.handoff_bounds import (
+    BEGUN_IN_TIME,
+    GIVEN_ITS_TIME,
+    ORDERS_KEPT,
+    RELEASED_IN_TIME,
+    STEP_IN_TIME,
+    TAKEN_IN_TIME,
+    TO_MEMBERS,
+)
 from tests.simulation.invariants.healing import ALL_ANSWERED, LIVENESS
 from tests.simulation.invariants.log_watch import ANSWERED_ONCE, CONTINUES, KEPT, ONE_LEADER, POSITIONS, WHOLE
 from tests.simulation.invariants.losses import STOPS_IN_TIME
+from tests.simulation.invariants.opened_bundles import COPIED_FIRST, OPEN_AT_ONE, OPENED_FIRST, OPENED_FOR_THIS
 from tests.simulation.invariants.overlap import Cause
 from tests.simulation.invariants.ownership import ONE_OWNER
 from tests.simulation.invariants.planned_overlap import BUNDLES, RELEASES, SLOTS
@@ -67,6 +78,16 @@ _INVARIANTS: Final = frozenset(
         BUNDLES,
         RELEASES,
         SLOTS,
+        BUNDLES_BY_CONSENT,
+        SLOTS_BY_CONSENT,
+        COPIED_FIRST,
+        OPENED_FIRST,
+        OPENED_FOR_THIS,
+        OPEN_AT_ONE,
+        ORDERS_KEPT,
+        STEP_IN_TIME,
+        TAKEN_IN_TIME,
+        TO_MEMBERS,
         POSITIONS,
         SMALL_HEARTBEATS,
         SMALL_OBSERVATIONS,
@@ -77,6 +98,9 @@ _INVARIANTS: Final = frozenset(
         *(cause.value for cause in Cause),
     }
 )
+_SELDOM_LOOKED_AT: Final = frozenset({BEGUN_IN_TIME, GIVEN_ITS_TIME, RELEASED_IN_TIME})
+"""Few random runs have an order that waits, or a node that is slow with a bundle.
+tests/simulation/mutants/handoff_scenes.py leads there."""
 _LEAST_FAULTS: Final = 6
 _LEAST_KINDS: Final = 4
 _LEAST_EVENTS: Final = 2_000
@@ -85,8 +109,9 @@ _LEAST_VIRTUAL_MS: Final = 20_000
 
 def what_is_missing(summary: Summary) -> Iterator[str]:
     """What the runs have not covered, one sentence each. With fewer runs than :data:`MEETS_ALL` that is no failure."""
-    if summary.checked.keys() != _INVARIANTS:
-        names = ", ".join(sorted(summary.checked.keys() ^ _INVARIANTS))
+    checked = summary.checked.keys() - _SELDOM_LOOKED_AT
+    if checked != _INVARIANTS:
+        names = ", ".join(sorted(checked ^ _INVARIANTS))
         yield f"these invariants were never looked at, or are not listed in {__name__}: {names}"
     if set(EVENT_TYPES) - summary.happened != _NEVER:
         kinds = ", ".join(sorted(kind.__name__ for kind in (set(EVENT_TYPES) - summary.happened) ^ _NEVER))
