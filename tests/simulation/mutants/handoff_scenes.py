@@ -76,14 +76,10 @@ def bundles_move_in_a_quiet_cluster() -> None:
 def a_leader_reads_no_more_when_it_has_released() -> None:
     """It reads that it has to release slots, and nothing of the next leaders."""
     script = with_bundles()
-    released: set[int] = set()
 
     def has_read() -> bool:
-        handoffs = script.state.slots.handoffs.values()
-        released.update(each.slot_id for each in handoffs if each.releases)
         table = script.world.agents["n4"].table
-        rows = table.slots if table is not None else ()
-        return bool(released) and any(rows[each].next_leader for each in released if rows[each].leader == "n4")
+        return table is not None and any(row.leader == "n4" and row.next_leader for row in table.slots)
 
     script.ask("away", "exclude_node", node="n4")
     step_by_step(script, has_read, 1_000)
