@@ -1,12 +1,13 @@
 """A run whose events are written down instead of chosen: for cases that have a name."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 from unittest.mock import patch
 
+from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.image import ClusterImage
 from controlplane.core.cluster.policy import ClusterPolicy
@@ -14,7 +15,7 @@ from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
-from controlplane.core.values.identifiers import ControllerId, Term
+from controlplane.core.values.identifiers import ControllerId, NodeId, Term
 from controlplane.node import session_thread
 from tests.helpers.fencing_bounds import Bounds
 from tests.simulation.invariants.healing import what_did_not_heal
@@ -22,6 +23,7 @@ from tests.simulation.plan import Item
 from tests.simulation.run import Run
 from tests.simulation.scheduler import Process
 from tests.simulation.setting import CLIENTS, CONTROLLERS, LEASE, NODES, Setting
+from tests.simulation.world import World
 
 SAME_LEADER: Final = "a leader that does what others could do is not replaced"
 USUAL: Final = Setting(ClusterPolicy(slot_count=64, silence_limit_ms=2_000, join_linger_ms=100))
@@ -179,6 +181,24 @@ def agents_of_before() -> Iterator[None]:
     """All agents are of a release before handoffs: what is planned moves by one row, and nothing is released first."""
     with patch.object(session_thread, "HANDOFFS_FROM_LEVEL", sys.maxsize):
         yield
+
+
+@contextmanager
+def nodes_of_before(world: World, names: Collection[NodeId]) -> Iterator[None]:
+    """The agents of these nodes are of such a release; the names may change, for processes that start from then on."""
+    with patch.object(session_thread, "HANDOFFS_FROM_LEVEL", _LevelOf(world, names)):
+        yield
+
+
+class _LevelOf:
+    """The level from which agents take part in handoffs, as the running process compares with it."""
+
+    def __init__(self, world: World, names: Collection[NodeId]) -> None:
+        self._world, self._names = world, names
+
+    def __le__(self, level: int) -> bool:
+        """Whether the running process hands off in a cluster of this level."""
+        return level >= HANDOFFS_FROM_LEVEL and self._world.scheduler.running_name not in self._names
 
 
 def end_scripts() -> None:

@@ -112,8 +112,11 @@ class SimulatedService(NodeCallbacks):
         return slot_id in self._gained and slot_id not in self._copied
 
     def run(self, stop: Signal) -> None:
-        """Fetch gained slots, show tokens and accept writes, until it is stopped or a newer process has replaced it."""
-        while not stop.is_set() and self.agent.state is not SessionState.SUPERSEDED:
+        """Fetch gained slots, show tokens and accept writes, until it is stopped or its agent has ended.
+
+        An agent ends by an error, or when a newer process of its node has replaced it.
+        """
+        while not stop.is_set() and not self._has_ended():
             table = self.agent.table
             if table is not None:
                 self._settle_in(table)
@@ -139,6 +142,14 @@ class SimulatedService(NodeCallbacks):
     def _take_time(self, milliseconds: int) -> None:
         if milliseconds:
             self._machine.scheduler.sleep(milliseconds)
+
+    def _has_ended(self) -> bool:
+        """Whether the agent will do nothing any more."""
+        try:
+            self.agent.check()
+        except Exception:  # noqa: BLE001 - whatever ended it
+            return True
+        return self.agent.state is SessionState.SUPERSEDED
 
     def _settle_in(self, table: RoutingTable) -> None:
         """Have the data of gained slots, and show every new token of a slot that is led here."""

@@ -65,6 +65,8 @@ class World:
         in_transaction: told of each process that has appended a transaction's records and not ended it yet.
         openings: the epoch of the token under which a process of a node has last opened a bundle, by node and bundle.
         on_write: told of each write that a node accepts: node, process, key, token.
+        new_service: makes the service of each node process that starts.
+        failing: nodes whose callbacks may raise: their processes end by that, and are started again.
     """
 
     def __init__(self, seed: str, setting: Setting) -> None:
@@ -99,6 +101,8 @@ class World:
         self.openings: dict[tuple[str, str], Epoch] = {}
         self.in_transaction: Callable[[str], None] = lambda _: None
         self.on_write: Callable[[str, object, str, FencingToken], None] = lambda *_: None
+        self.new_service: Callable[..., SimulatedService] = SimulatedService
+        self.failing: set[str] = set()
         for spec in topic_specs():
             partition_count = setting.heartbeat_partitions if spec.name == HEARTBEATS else 1
             self.broker.create_topic(self.cluster.topic(spec.name), partition_count, spec.settings_for(brokers=1))
@@ -160,7 +164,7 @@ class World:
             return
         machine = self._machine(place)
         threads = SimulatedThreads(self.scheduler, machine.process)
-        service = SimulatedService(
+        service = self.new_service(
             name,
             machine,
             self.services,

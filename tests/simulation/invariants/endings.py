@@ -1,5 +1,7 @@
 """Processes end for two reasons only: they were asked to, or another process of their node was started.
 
+Where a test lets callbacks raise, that is a third one.
+
 That other one may be dead: if its join is appended after its successor has read ``membership``, and its clock was ahead
 of its successor's, it has the greater incarnation. The successor ends then, and a third process joins above both.
 """
@@ -30,7 +32,8 @@ class EndingWatch:
                 error = _error_of(agent)
                 replaced = agent.state is SessionState.SUPERSEDED or isinstance(error, SupersededError)
                 has_twin = place.removesuffix("-again") in self.world.started_twice | self.world.died_joining
-                holds = has_twin if replaced else error is None
+                is_failing = place.removesuffix("-again") in self.world.failing
+                holds = has_twin if replaced else error is None or is_failing
                 self.verdicts.judge(NO_AGENT_ENDS, holds, f"{place}, {agent.state.value}, has ended: {error!r}")
 
 

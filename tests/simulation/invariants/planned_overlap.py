@@ -61,7 +61,8 @@ class PlannedOverlapWatch:
                 case SlotsAssigned(slots=slots):
                     renewed = renewed_by(decision.events)
                     for slot in slots:
-                        if _was_released(before, slot):
+                        # A leader that another process of its node replaces is lost to the slot: that is an emergency.
+                        if _was_released(before, slot) and before.slots.table[slot.slot_id].leader not in renewed:
                             continue
                         self._slots.discard(slot.slot_id)
                         is_taken = _is_planned(before, renewed, after, slot)

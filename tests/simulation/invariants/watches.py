@@ -42,13 +42,13 @@ class Watches:
         self._endings = EndingWatch(world, verdicts)
         self._readings = readings
         self._overlap = OverlapWatch(world, verdicts, fencing, self.bounds, readings)
-        self._planned = PlannedOverlapWatch(world, verdicts)
+        self.planned = PlannedOverlapWatch(world, verdicts)
         consent = ConsentWatch(world, verdicts)
         self._opened = OpenedBundlesWatch(world, verdicts, consent)
         self._handoffs = HandoffBoundsWatch(world, log, verdicts, self.bounds, consent)
         self._sizes = SizeWatch(world, verdicts)
         injector.on_cut = self.cut.begin
-        log.on_decision += [self.bounds.see, self._overlap.see, self._planned.see, self.cut.see]
+        log.on_decision += [self.bounds.see, self._overlap.see, self.planned.see, self.cut.see]
         log.on_decision += [consent.see, self._opened.see, self._handoffs.see]
 
     def look(self) -> None:
@@ -58,7 +58,7 @@ class Watches:
         self.bounds.look()
         self._readings.look()
         self._overlap.look()
-        self._planned.look()
+        self.planned.look()
         self._opened.look()
         self._handoffs.look()
         self._endings.look()
