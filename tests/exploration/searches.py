@@ -2,7 +2,10 @@
 
 from typing import Final, NamedTuple, TypeAlias
 
+from tests.exploration import handoff_search
 from tests.exploration.any_lease import TurnUnderAnyLease
+from tests.exploration.handoff_rows import rows_of_bundles, rows_of_slots
+from tests.exploration.handoff_search import ORDERS
 from tests.exploration.node_search import search
 from tests.exploration.nodes import Nodes
 from tests.exploration.rows import rows_of_controllers, rows_of_nodes
@@ -58,7 +61,22 @@ class NodeSearch(NamedTuple):
         return search(Nodes(self.nodes, in_all_ways=self.in_all_ways), depth=self.depth)
 
 
-Search: TypeAlias = ControllerSearch | AnyLeaseSearch | NodeSearch
+class HandoffSearch(NamedTuple):
+    """What is ordered with three nodes, and how many steps there are."""
+
+    order: str
+    depth: int
+
+    def __str__(self) -> str:
+        """As it is told."""
+        return f"3 nodes, and {self.order}, every order of {self.depth} steps"
+
+    def run(self) -> Found:
+        """Look at every world."""
+        return handoff_search.search(ORDERS[self.order](), depth=self.depth)
+
+
+Search: TypeAlias = ControllerSearch | AnyLeaseSearch | NodeSearch | HandoffSearch
 
 SEARCHES: tuple[Search, ...] = (
     ControllerSearch(2, Start.COLD, 14),
@@ -67,16 +85,23 @@ SEARCHES: tuple[Search, ...] = (
     AnyLeaseSearch(2),
     NodeSearch(1, in_all_ways=True, depth=9),
     NodeSearch(2, in_all_ways=False, depth=8),
+    HandoffSearch("a bundle is transferred", 5),
+    HandoffSearch("a bundle is unloaded", 4),
+    HandoffSearch("a bundle is split by number", 4),
+    HandoffSearch("a bundle is split by its owner", 4),
+    HandoffSearch("a namespace is deleted", 4),
+    HandoffSearch("a leadership moves with a copy", 5),
+    HandoffSearch("a leadership moves in sync", 4),
 )
 """Enough for a million worlds and for every row of the tables, and quick enough for every change."""
 
 
 def rows_of_tables() -> set[str]:
-    """Every row of the transition tables of election, leading and node session.
+    """Every row of the transition tables of election, leading, node session and handoffs.
 
     That of the election under lease profile ``sofa`` is compared with SOFARegistry's own loop instead.
     """
-    return rows_of_controllers() | rows_of_nodes()
+    return rows_of_controllers() | rows_of_nodes() | rows_of_bundles() | rows_of_slots()
 
 
 def unused_rows(found: list[Found]) -> list[str]:

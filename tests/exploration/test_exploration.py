@@ -5,6 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.core.deciding import consent, slot_witness
+from controlplane.core.deciding.bundles import hand_off
+from controlplane.core.deciding.bundles.bundle_round import BundleRound
 from controlplane.core.election import election, steps
 from controlplane.core.election.election import Contender, Holder
 from controlplane.core.election.messages import Acquire, ElectionEvent, FloorRaised, LeaseGone
@@ -14,7 +17,14 @@ from controlplane.core.session.node_session import NodeSession
 from controlplane.core.values.identifiers import Term
 from tests.exploration.any_lease import TurnUnderAnyLease
 from tests.exploration.search import Explorer, Start
-from tests.exploration.searches import SEARCHES, AnyLeaseSearch, ControllerSearch, NodeSearch, unused_rows
+from tests.exploration.searches import (
+    SEARCHES,
+    AnyLeaseSearch,
+    ControllerSearch,
+    HandoffSearch,
+    NodeSearch,
+    unused_rows,
+)
 from tests.exploration.stores import Kafka
 from tests.exploration.turns import Turn
 
@@ -109,7 +119,27 @@ def _hide_losses(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NodeSession, "_acknowledged", acknowledged)
 
 
-BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], ControllerSearch | NodeSearch, str]] = {
+def _take_what_is_not_released(patch: pytest.MonkeyPatch) -> None:
+    """No time passes before a bundle is taken whose owner says nothing."""
+    patch.setattr(consent, "release_bound_ms", lambda _: 0)
+
+
+def _move_slots_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A slot that is to be released is taken before anybody has read that."""
+    patch.setattr(slot_witness, "why_released", lambda *_, **__: "it was told")
+
+
+def _leave_orders(patch: pytest.MonkeyPatch) -> None:
+    """An order that was carried out stands, and is carried out again."""
+    patch.setattr(BundleRound, "end_move", lambda *_: None)
+
+
+def _leave_the_dead_their_bundles(patch: pytest.MonkeyPatch) -> None:
+    """Nobody takes what a dead owner had; only its release goes on."""
+    patch.setattr(hand_off, "_take_from_lost", lambda *_: None)
+
+
+BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], ControllerSearch | NodeSearch | HandoffSearch, str]] = {
     "a writer is opened without asking for the lease again": (
         _row(
             ControllerPhase.FOLLOWING,
@@ -207,6 +237,26 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], ControllerSearch | N
         _hide_losses,
         NodeSearch(1, in_all_ways=False, depth=7),
         "n0 serves, and the log says that it is fenced",
+    ),
+    "a release that nobody has said is not waited for": (
+        _take_what_is_not_released,
+        HandoffSearch("a bundle is transferred", 4),
+        "n1 and n2 serve the same hashes",
+    ),
+    "a slot is taken before its leader has released it": (
+        _move_slots_at_once,
+        HandoffSearch("a leadership moves in sync", 2),
+        "n1 and n2 serve the slot",
+    ),
+    "an order stands after it was carried out": (
+        _leave_orders,
+        HandoffSearch("a bundle is unloaded", 1),
+        "has not come to an end",
+    ),
+    "the bundles of the dead are left to them": (
+        _leave_the_dead_their_bundles,
+        HandoffSearch("a bundle is split by number", 1),
+        "has not come to an end",
     ),
 }
 
