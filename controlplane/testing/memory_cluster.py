@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from secrets import token_hex
 from typing import Final, NamedTuple, Self
 
 from prometheus_client import REGISTRY, CollectorRegistry
@@ -9,12 +10,18 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.members import describe_node, log_through_the_standard_library
 from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.intents.events import IntentOutcome
+from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.membership.node import NodeRole
+from controlplane.core.operations.argument_checks import check_arguments
 from controlplane.core.session.node_session import SessionSettings
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import ConfigurationError
+from controlplane.inspection.answers import AnswerWatch
+from controlplane.inspection.source import LogSource
+from controlplane.intents_client import submit_intent
 from controlplane.node import HandoffSettings, NodeAgent, NodeCallbacks, NodeLoad
 from controlplane.node.load_thread import LoadReports
 from controlplane.routing import RoutingClient
@@ -23,6 +30,7 @@ from controlplane.testing.memory_log import MemoryEventWriter
 
 _QUICK_SESSION: Final = SessionSettings(heartbeat_interval_ms=100, join_retry_ms=200, self_fencing_margin_ms=200)
 _MESSAGE_TIMEOUT_MS: Final = 800
+_ANSWER_TIMEOUT_MS: Final = 10_000
 
 
 class _Member(NamedTuple):
@@ -136,6 +144,46 @@ class MemoryCluster:
         client = RoutingClient(self._controllers.reader(), SystemThreads(), cluster=self.name, registry=registry)
         self._to_close.callback(client.close)
         return client
+
+    def ask(self, kind: str, **arguments: str) -> str:
+        """Ask the leader for something as an operator does, and wait for the answer.
+
+        ``cluster.ask("create_namespace", namespace="orders", bundles="8")``
+
+        Args:
+            kind: the kind of the intent, such as ``create_namespace``, ``transfer_bundles`` or ``drain_node``.
+            arguments: the arguments of that kind.
+
+        Returns:
+            The answer, in words. What an order asks for has not come about by then: wait for that.
+
+        Raises:
+            ConfigurationError: there is no such kind, an argument of it is not usable, or the leader refuses it.
+            TimeoutError: no leader has answered within 10 seconds.
+        """
+        try:
+            known = IntentKind(kind)
+        except ValueError:
+            kinds = ", ".join(sorted(each.value for each in IntentKind))
+            raise ConfigurationError(f"there is no intent {kind!r:.80}; intents: {kinds}") from None
+        check_arguments(known, arguments)
+        intent = Intent(f"{kind}-{token_hex(6)}", kind, "test", arguments)
+        source, writer = (
+            LogSource(self._controllers.reader(), self._controllers.clock),
+            self._controllers.event_writer(),
+        )
+        try:
+            watch = AnswerWatch(source)
+            submit_intent(writer, intent)
+            answer = watch.wait(intent.intent_id, _ANSWER_TIMEOUT_MS)
+        finally:
+            writer.close()
+            source.close()
+        if answer is None:
+            raise TimeoutError(f"no leader has answered the intent {kind} within {_ANSWER_TIMEOUT_MS:,} ms")
+        if answer.event.outcome is not IntentOutcome.DONE:
+            raise ConfigurationError(f"the leader has refused {kind}: {answer.event.detail}")
+        return answer.event.detail
 
     def disconnect(self, node_id: NodeId) -> None:
         """Cut the agents of a node off from Kafka: no message goes either way.

@@ -7,12 +7,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controlplane.codec.inputs import encode_input
-from controlplane.config import INTENTS, ClusterConfig
-from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.node import Access
-from controlplane.ports import OutgoingRecord
-from controlplane.testing import MemoryCluster, MemoryEventWriter
+from controlplane.testing import MemoryCluster
 from examples.kv.protocol import Connections, Message, Place
 from examples.pubsub.broker import Broker
 from examples.pubsub.client import GivenUp, Producer, PubSubClient, Subscriber
@@ -31,7 +27,6 @@ class World:
         self.directory = directory
         self.brokers: dict[str, Broker] = {}
         self.client = PubSubClient(cluster.client(), attempts_at_most=30)
-        self._intents = 0
 
     def start(self, *broker_ids: str) -> None:
         """Start brokers and wait until they are members."""
@@ -40,15 +35,6 @@ class World:
             self.brokers[broker_id] = Broker(broker_id, make_agent, self.directory, load_interval_s=0.1)
             self.brokers[broker_id].agent.start()
         self.client.routing.wait_for(lambda table: set(broker_ids) <= table.nodes.keys())
-
-    def ask_for(self, kind: IntentKind, **arguments: str) -> None:
-        """Ask the leader for something."""
-        self._intents += 1
-        intent = Intent(f"i{self._intents}", kind.value, "test", arguments)
-        broker = self.cluster._controllers.broker  # noqa: SLF001 - a cluster in memory has no client of intents
-        writer = MemoryEventWriter(ClusterConfig(self.cluster.name), broker, 800)
-        writer.send(OutgoingRecord(INTENTS, intent.intent_id.encode(), encode_input(intent)))
-        writer.close()
 
     def owner_of(self, topic: str) -> str:
         """The broker that serves a topic, as soon as there is one."""
@@ -71,7 +57,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     with MemoryCluster() as cluster:
         world = World(cluster, tmp_path / "topics")
         with world.client:
-            world.ask_for(IntentKind.CREATE_NAMESPACE, namespace=NAMESPACE)
+            cluster.ask("create_namespace", namespace=NAMESPACE)
             world.start("b1", "b2")
             for topic in TOPICS:
                 world.owner_of(topic)
@@ -99,7 +85,7 @@ def test_a_transfer_costs_a_client_one_more_attempt(world: World) -> None:
     other = {"b1": "b2", "b2": "b1"}[owner]
     traffic = Traffic(world.client, TOPICS, rate_per_s=100)
     traffic.start()
-    world.ask_for(IntentKind.TRANSFER_BUNDLES, bundles=NAMESPACE, node=other)
+    world.cluster.ask("transfer_bundles", bundles=NAMESPACE, node=other)
     world.cluster.wait_until(lambda: all(world.serving(each) == [other] for each in TOPICS))
     findings = traffic.stop()
     assert findings == Findings(findings.sent, findings.sent)
@@ -126,7 +112,7 @@ def test_topics_stay_open_over_a_split(world: World) -> None:
     """The parts stay with the owner, and a topic's messages are not interrupted."""
     for topic in TOPICS:
         Producer(world.client, topic).send("k", "1")
-    world.ask_for(IntentKind.SPLIT_BUNDLES, bundles=NAMESPACE, by="topic_count_equally_divide")
+    world.cluster.ask("split_bundles", bundles=NAMESPACE, by="topic_count_equally_divide")
     world.client.routing.wait_for(lambda table: len(table.bundles) > 4)
     for topic in TOPICS:
         assert Producer(world.client, topic).send("k", "2").attempts == 1

@@ -45,6 +45,11 @@ def leaders(table: RoutingTable) -> set[str | None]:
     return {slot.leader for slot in table.slots}
 
 
+def owners(table: RoutingTable) -> set[str | None]:
+    """The nodes that own bundles."""
+    return {bundle.owner for bundle in table.bundles.values()}
+
+
 def served(agent: NodeAgent) -> int:
     """How many of eight slots a node serves."""
     return sum(agent.ownership(slot_id).access is Access.ACCEPT for slot_id in range(8))
@@ -94,6 +99,36 @@ def test_the_policy_is_that_of_the_cluster() -> None:
             lambda table: all(len(slot.replicas) == 2 for slot in table.slots) and table.slots != ()
         )
         assert len(table.slots) == 16
+
+
+def test_an_operator_creates_a_namespace_moves_its_bundles_and_deletes_it() -> None:
+    """As with the commands; an order comes about after its answer."""
+    with MemoryCluster() as cluster, cluster.client() as client:
+        for name in ("n1", "n2"):
+            Service(cluster, name).agent.start()
+        client.wait_for(lambda table: leaders(table) == {"n1", "n2"})
+        assert cluster.ask("create_namespace", namespace="orders", bundles="4") == "namespace 'orders' with 4 bundles"
+        client.wait_for(lambda table: owners(table) == {"n1", "n2"})
+        cluster.ask("transfer_bundles", bundles="orders", node="n2")
+        client.wait_for(lambda table: owners(table) == {"n2"})
+        cluster.ask("delete_namespace", namespace="orders")
+        client.wait_for(lambda table: not table.bundles)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        ("move_everything", {}, "there is no intent 'move_everything'; intents: change_policy, "),
+        ("create_namespace", {"namespace": "orders", "bundles": "0"}, "bundles is '0'"),
+        ("create_namespace", {"name": "orders"}, "name"),
+        ("delete_namespace", {"namespace": "orders"}, "the leader has refused delete_namespace: "),
+    ],
+)
+def test_what_cannot_be_carried_out_is_an_error(kind: str, arguments: dict[str, str], message: str) -> None:
+    """It says what was wrong."""
+    with MemoryCluster() as cluster, pytest.raises(ConfigurationError) as error:
+        cluster.ask(kind, **arguments)
+    assert message in str(error.value)
 
 
 def test_two_clusters_do_not_see_each_other() -> None:
