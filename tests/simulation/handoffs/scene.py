@@ -240,7 +240,7 @@ class Scene(Script):
                     yield f"{key} is served by {names}, by its {what}"
 
     def look(self, process: Process | None) -> None:
-        """See :meth:`Run.look`; raw ownership is looked at after each turn of the two nodes, too."""
+        """See :meth:`Script.look`; raw ownership is looked at after each turn of the two nodes, too."""
         if process is not None and process.name in {OLD, self.next_node} and not self.stops_watching:
             self.watches.planned.look()
         super().look(process)

@@ -50,42 +50,42 @@ class ScriptedService(SimulatedService):
         self._misconduct = misconduct
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
-        """See :meth:`NodeCallbacks.on_slots_gained`."""
+        """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_slots_gained`."""
         self._meet("on_slots_gained")
         super().on_slots_gained(gained)
 
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
-        """See :meth:`NodeCallbacks.on_slots_changed`."""
+        """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_slots_changed`."""
         self._meet("on_slots_changed")
         super().on_slots_changed(changed)
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
-        """See :meth:`NodeCallbacks.on_slots_lost`."""
+        """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_slots_lost`."""
         self._meet("on_slots_lost")
         super().on_slots_lost(lost)
 
     def on_bundle_preparing(self, bundle: Bundle) -> None:
-        """See :meth:`NodeCallbacks.on_bundle_preparing`."""
+        """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_preparing`."""
         self._meet("on_bundle_preparing")
 
     def on_bundle_assigned(self, bundle: Bundle, token: FencingToken) -> None:
-        """See :meth:`NodeCallbacks.on_bundle_assigned`."""
+        """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_assigned`."""
         self._meet("on_bundle_assigned")
 
     def on_bundle_releasing(self, bundle: Bundle) -> None:
-        """See :meth:`NodeCallbacks.on_bundle_releasing`."""
+        """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_releasing`."""
         self._meet("on_bundle_releasing")
 
     def on_bundle_released(self, bundle_id: str, bundle: Bundle | None) -> None:
-        """See :meth:`NodeCallbacks.on_bundle_released`."""
+        """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_released`."""
         self._meet("on_bundle_released")
 
     def on_bundle_split(self, parent: Bundle, children: Sequence[Bundle]) -> None:
-        """See :meth:`NodeCallbacks.on_bundle_split`."""
+        """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_split`."""
         self._meet("on_bundle_split")
 
     def topics_of_bundle(self, bundle: Bundle) -> Sequence[TopicLoad]:
-        """See :meth:`NodeCallbacks.topics_of_bundle`."""
+        """See :meth:`controlplane.node.callbacks.NodeCallbacks.topics_of_bundle`."""
         self._meet("topics_of_bundle")
         return super().topics_of_bundle(bundle)
 
