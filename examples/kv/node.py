@@ -283,7 +283,7 @@ class KvNode(NodeCallbacks):
         return NodeLoad(cpu=cpu, memory=resident_memory(), bundles=bundle_loads, slots=slot_loads)
 
 
-def _end_process(failed: threading.ExceptHookArgs) -> None:
+def end_process(failed: threading.ExceptHookArgs) -> None:
     """End the process after an error in any thread, because the cluster replaces only a node that has ended."""
     structlog.get_logger().error("thread_failed", exc_info=(failed.exc_type, failed.exc_value, failed.exc_traceback))
     os._exit(1)
@@ -291,7 +291,7 @@ def _end_process(failed: threading.ExceptHookArgs) -> None:
 
 def main() -> int:
     """The command line. Returns the exit status: 1 if another process has replaced this one."""
-    threading.excepthook = _end_process
+    threading.excepthook = end_process
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     parser = argparse.ArgumentParser(description="A node of the key-value service.")
     parser.add_argument("--cluster", required=True)
