@@ -22,6 +22,7 @@ from tests.chaos.broker_fault_kinds import WRONG_CLOCKS, BrokerFaultKind, weight
 from tests.chaos.broker_faults import BrokerInjector
 from tests.chaos.broker_parts import BrokerParts
 from tests.chaos.faults import LEADER_DEATHS, WEIGHTS, FaultKind, Injector
+from tests.chaos.moving_bundles import Moves, MovingBundles
 from tests.chaos.parts import ChaosParts, Parts
 from tests.chaos.run import Report, kinds_until, run
 from tests.helpers.real_cluster import RealCluster
@@ -90,6 +91,8 @@ def unleash(
     names: list[ControllerId | NodeId] = [f"c{number}" for number in range(1, CONTROLLERS + 1)]
     names += [f"n{number}" for number in range(1, nodes + 1)]
     history: list[Acknowledged] = []
+    served = folder / "served"
+    served.mkdir()
     with ExitStack() as stack:
         parts: ChaosParts | BrokerParts = (
             ChaosParts(folder, names)
@@ -108,13 +111,25 @@ def unleash(
             controller_options=SNAPSHOTS,
             security_file=parts.security_file if isinstance(parts, BrokerParts) else None,
         )
-        cluster = KvCluster(real, controllers=CONTROLLERS, nodes=nodes, rate_per_s=rate_per_s, history=history)
-        with cluster:
+        cluster = KvCluster(
+            real,
+            controllers=CONTROLLERS,
+            nodes=nodes,
+            rate_per_s=rate_per_s,
+            history=history,
+            node_program=("tests.chaos.watched_node", "--served-into", str(served)),
+        )
+        with (
+            cluster,
+            MovingBundles(
+                cluster, served, kafka.number, names[CONTROLLERS:], random.Random(chance.random())
+            ) as bundles,
+        ):
             if isinstance(parts, BrokerParts):
                 injector: Injector = BrokerInjector(parts, cluster, chance)
             else:
                 injector = Injector(parts, cluster, chance)
-            report = run(injector, cluster, history, kinds, _tell)
+            report = run(injector, cluster, bundles, history, kinds, _tell)
         return report, [_checked(parts, report, *words) for words in CHECKS]
 
 
@@ -159,7 +174,26 @@ def lines_of(report: Report) -> list[str]:
         f"ownership: {history.writes} writes of {history.slots} slots, {len(history.stale)} stale ones accepted, "
         f"{len(history.doubled)} tokens doubled: {'' if history.linearizable else 'NOT '}linearizable"
     )
+    lines += _moves_lines(report.moves)
     return [*lines, *report.broken, *history.stale, *history.doubled]
+
+
+def _moves_lines(moves: Moves) -> list[str]:
+    orders, looks = moves.orders, sum(each.looks for each in moves.coverage)
+    done, failed = (
+        ", ".join(f"{count} {kind}" for kind, count in sorted(each.items())) or "none"
+        for each in (orders.done, orders.failed)
+    )
+    far_apart = sum(each.far_apart for each in moves.coverage)
+    return [
+        f"orders of bundles: carried out {done}; failed {failed}",
+        f"  longest {orders.longest_ms} ms of log time",
+        f"  intents: {orders.answered} answered, {orders.refused} refused, {orders.unacknowledged} not acknowledged",
+        f"looks at what {len(moves.coverage)} processes would serve: {looks}, {far_apart} not close to the one before",
+        f"  began to serve what was watched: {moves.servings} times",
+        f"  by two at once: {len(moves.overlaps.allowed)} times within a bound, {len(moves.overlaps.wrong)} beyond",
+        *moves.overlaps.allowed,
+    ]
 
 
 def _effects(report: Report, kind: Enum) -> str:

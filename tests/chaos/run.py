@@ -21,6 +21,7 @@ from tests.chaos.broker_fault_kinds import WRONG_CLOCKS
 from tests.chaos.faults import LEADER_DEATHS, FaultKind, Injector, Victims
 from tests.chaos.fencings import judge_fencings
 from tests.chaos.history import Verdict, judge
+from tests.chaos.moving_bundles import Moves, MovingBundles
 from tests.chaos.settled import slots_without_source, stopped_by_themselves, wait_until_settled
 from tests.kills.cluster import KvCluster
 from tests.kills.killing import assert_promises
@@ -56,6 +57,7 @@ class Report:
         failed: requests that were given up.
         broken: promises that were not kept, a sentence each.
         history: what the traffic's writes say of ownership.
+        moves: what became of the bundles, and who would have served what when.
     """
 
     faults: Counter[Enum] = field(default_factory=Counter)
@@ -75,11 +77,13 @@ class Report:
     failed: int = 0
     broken: list[str] = field(default_factory=list)
     history: Verdict = field(default_factory=lambda: judge(()))
+    moves: Moves = field(default_factory=Moves)
 
 
 def run(
     injector: Injector,
     cluster: KvCluster,
+    bundles: MovingBundles,
     history: list[Acknowledged],
     kinds: Iterable[Enum],
     tell: Callable[[str], object],
@@ -93,8 +97,9 @@ def run(
         for kind in kinds:
             tell(_one_fault(cluster, injector, kind, report))
             if report.faults.total() % _LOOK_EVERY == 0:
-                _look(cluster, report)
-        _look(cluster, report)
+                _look(cluster, bundles, report)
+        bundles.end()
+        _look(cluster, bundles, report)
         report.broken += [
             f"{kind.value}: none of {count} had its effect"
             for kind, count in report.without_effect.items()
@@ -192,8 +197,8 @@ def _silent_from_ms(cluster: KvCluster, node_id: str) -> int:
     return last.append_time_ms + table.settings.silence_limit_ms
 
 
-def _look(cluster: KvCluster, report: Report) -> None:
-    """Look at the log, the readers and the stored values.
+def _look(cluster: KvCluster, bundles: MovingBundles, report: Report) -> None:
+    """Look at the log, the readers, the stored values and the bundles.
 
     Raises:
         AssertionError: a promise was not kept.
@@ -216,6 +221,8 @@ def _look(cluster: KvCluster, report: Report) -> None:
     assert not (stopped := stopped_by_themselves(cluster)), stopped
     unsourced = slots_without_source(cluster)[report.empty_starts :]
     assert not unsourced, unsourced
+    report.moves = bundles.look(decisions)
+    assert not report.moves.broken, "\n".join(report.moves.broken)
 
 
 def _opens_term(decision: Decision) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.chaos.__main__ import Brokers, lines_of, unleash
 from tests.chaos.faults import FaultKind
+from tests.chaos.run import Report
 
 KINDS = [
     FaultKind.LEADER_AND_NODE_KILLED,
@@ -25,7 +26,10 @@ KINDS = [
 @pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_no_fault_breaks_a_promise(tmp_path: Path) -> None:
-    """The zombie, partitions, a lease store without memory, a frozen broker, no room for snapshots: all stays whole."""
+    """The zombie, partitions, a lease store without memory, a frozen broker, no room for snapshots: all stays whole.
+
+    Bundles are moved and split meanwhile.
+    """
     report, commands = unleash(tmp_path, Brokers(), KINDS, random.Random(1), nodes=3, rate_per_s=50)
     told = "\n".join([*lines_of(report), *commands])
     assert not report.broken, told
@@ -33,3 +37,15 @@ def test_no_fault_breaks_a_promise(tmp_path: Path) -> None:
     assert report.history.writes > 100
     assert report.lost_or_doubled == 0
     assert report.faults.total() == len(KINDS)
+    see_bundles_moved(report)
+
+
+def see_bundles_moved(report: Report) -> None:
+    """That no two processes served the same says something only if much moved, and was looked at closely."""
+    moves = report.moves
+    assert {"transfer", "unload", "split"} <= set(moves.orders.done)
+    assert moves.orders.done.total() > 10
+    assert moves.servings > 200
+    looks = sum(each.looks for each in moves.coverage)
+    assert looks > 1_000
+    assert sum(each.far_apart for each in moves.coverage) < looks / 20

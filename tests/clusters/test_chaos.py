@@ -9,6 +9,7 @@ import pytest
 from tests.chaos.__main__ import Brokers, lines_of, unleash
 from tests.chaos.broker_fault_kinds import WITH_FOUR_BROKERS, WRONG_CLOCKS, BrokerFaultKind, weights_with
 from tests.chaos.run import Report
+from tests.chaos.test_chaos import see_bundles_moved
 from tests.helpers.shifted_clock import why_no_shifted_clocks
 
 pytestmark = [pytest.mark.clusters, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -47,6 +48,7 @@ def see_every_promise_kept(folder: Path, brokers: int, kinds: Sequence[BrokerFau
     assert report.history.writes > 100
     assert report.lost_or_doubled == 0
     assert report.faults.total() == len(kinds)
+    see_bundles_moved(report)
     return report
 
 

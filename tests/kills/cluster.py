@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -43,9 +43,25 @@ class KvCluster:
     """Controllers, kv nodes, traffic with a ledger, and readers. A context manager: it ends every process."""
 
     def __init__(
-        self, real: RealCluster, *, controllers: int, nodes: int, rate_per_s: float, history: list[Acknowledged]
+        self,
+        real: RealCluster,
+        *,
+        controllers: int,
+        nodes: int,
+        rate_per_s: float,
+        history: list[Acknowledged],
+        node_program: Sequence[str] = ("examples.kv.node",),
     ) -> None:
-        """Name the parts; nobody runs yet. What the nodes acknowledge to the traffic is appended to ``history``."""
+        """Name the parts; nobody runs yet.
+
+        Args:
+            real: the cluster.
+            controllers: their number.
+            nodes: their number.
+            rate_per_s: requests of the traffic.
+            history: what the nodes acknowledge to the traffic is appended to it.
+            node_program: the module that a node runs, and options in addition to those that every node gets.
+        """
         name, bootstrap_servers = real.cluster.name, real.kafka.bootstrap_servers
         self.real = real
         self.nodes: dict[str, subprocess.Popen[bytes]] = {}
@@ -54,6 +70,7 @@ class KvCluster:
         self.witnesses = [EpochWitness(name, bootstrap_servers) for _ in range(READERS)]
         self._controller_ids = [f"c{number}" for number in range(1, controllers + 1)]
         self._node_ids = [f"n{number}" for number in range(1, nodes + 1)]
+        self._node_program = tuple(node_program)
         self._connections = Connections()
         self._stack = ExitStack()
 
@@ -91,7 +108,8 @@ class KvCluster:
     def start_node(self, node_id: str) -> None:
         """A node as a user starts it."""
         command = [
-            *(sys.executable, "-m", "examples.kv.node", "--cluster", self.real.cluster.name, "--node-id", node_id),
+            *(sys.executable, "-m", *self._node_program),
+            *("--cluster", self.real.cluster.name, "--node-id", node_id),
             *("--bootstrap-servers", self.real.addresses_of(node_id).bootstrap_servers),
             *self.real.security_options,
         ]
