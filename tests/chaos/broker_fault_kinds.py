@@ -27,6 +27,7 @@ class BrokerFaultKind(Enum):
     BROKERS_RESTARTED = "brokers restarted one after the other"
     DISK_FULL = "a broker's disk full"
     LEADER_WITHOUT_ONE_BROKER = "leader cut off from one broker"
+    NODE_WITHOUT_TABLE = "node cut off from the broker of the table, and heard"
     LEASE_STORE_OLDER = "lease store failed over to a copy without the last writes"
     LOAD_FOLLOWER_KILLED = "broker killed that only follows, and only load reports"
 

@@ -228,6 +228,17 @@ class BrokerInjector(Injector):
         self._links.set_link(victims.leader, broker, mode)
         self._see_silence([victims.leader], broker)
 
+    def _cut_node_from_table(self, victims: Victims) -> None:
+        """Its heartbeats go to another broker: the leader hears it, and it does not read what it has to release."""
+        broker, mode = (
+            self._leaders.leader(self._name(ROUTING_TABLE)),
+            self._chance.choice((LinkMode.CUT, LinkMode.HALF_OPEN)),
+        )
+        if self._leaders.leader(self._name(HEARTBEATS)) == broker:
+            self._leaders.move_leader(self._name(HEARTBEATS), self._chance.choice(self._others(broker)))
+        self._links.set_link(victims.node, broker, mode)
+        self._see_silence([victims.node], broker)
+
     def _fill_disk(self, _: Victims) -> None:
         """No file of a broker may grow: every append fails, as on a full disk.
 
@@ -362,6 +373,7 @@ class BrokerInjector(Injector):
         BrokerFaultKind.BROKERS_RESTARTED: _restart_brokers,
         BrokerFaultKind.DISK_FULL: _fill_disk,
         BrokerFaultKind.LEADER_WITHOUT_ONE_BROKER: _cut_leader_from_one_broker,
+        BrokerFaultKind.NODE_WITHOUT_TABLE: _cut_node_from_table,
         BrokerFaultKind.LEASE_STORE_OLDER: _set_lease_store_back,
         BrokerFaultKind.LOAD_FOLLOWER_KILLED: _kill_load_follower,
     }

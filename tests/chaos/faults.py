@@ -19,6 +19,7 @@ _LEASE_MS: Final = LeaseConfig().duration_ms
 """How long the lease of these controllers lasts, which are started with the default: pauses are longer."""
 
 
+_DELAYS_MS: Final = (20, 100, 300)
 _KAFKA_PAUSED_S: Final = 4.0
 """At most. Its session is 2 s long: beyond that it is fenced, and tells its clients that there is no broker at all."""
 
@@ -40,6 +41,7 @@ class FaultKind(Enum):
     NODE_RESTARTED = "node killed and started at once"
     NODE_PAUSED = "node paused"
     NODE_WITHOUT_KAFKA = "node cut off from Kafka"
+    NODE_SLOW = "node's links slow"
     LEASE_STORE_EMPTIED = "lease store killed and started empty"
     LEASE_STORE_KILLED = "lease store killed and started with its data"
     LEASE_STORE_PAUSED = "lease store paused"
@@ -152,7 +154,7 @@ class Injector:
         self._break_kafka_link(victims.leader, LinkMode.ANSWERS_LOST)
 
     def _slow_leader(self, victims: Victims) -> None:
-        delay_ms = self._chance.choice((20, 100, 300))
+        delay_ms = self._chance.choice(_DELAYS_MS)
         self._parts.set_kafka_link(victims.leader, LinkMode.OPEN, delay_ms)
         self._parts.set_lease_link(victims.leader, LinkMode.OPEN, delay_ms)
         self._undo.append(lambda: self._parts.set_kafka_link(victims.leader, LinkMode.OPEN))
@@ -171,6 +173,11 @@ class Injector:
 
     def _cut_node_from_kafka(self, victims: Victims) -> None:
         self._break_kafka_link(victims.node, self._chance.choice((LinkMode.CUT, LinkMode.HALF_OPEN)))
+
+    def _slow_node(self, victims: Victims) -> None:
+        """It reads of what it lost later than others read of what they gained."""
+        self._parts.set_kafka_link(victims.node, LinkMode.OPEN, self._chance.choice(_DELAYS_MS))
+        self._undo.append(lambda: self._parts.set_kafka_link(victims.node, LinkMode.OPEN))
 
     def _empty_lease_store(self, _: Victims) -> None:
         """Killed, and started without what it knew."""
@@ -239,6 +246,7 @@ class Injector:
         FaultKind.NODE_RESTARTED: _restart_node,
         FaultKind.NODE_PAUSED: _pause_node,
         FaultKind.NODE_WITHOUT_KAFKA: _cut_node_from_kafka,
+        FaultKind.NODE_SLOW: _slow_node,
         FaultKind.LEASE_STORE_EMPTIED: _empty_lease_store,
         FaultKind.LEASE_STORE_KILLED: _kill_lease_store,
         FaultKind.LEASE_STORE_PAUSED: _pause_lease_store,

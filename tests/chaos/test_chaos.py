@@ -15,6 +15,7 @@ KINDS = [
     FaultKind.LEADER_WITHOUT_KAFKA,
     FaultKind.LEASE_STORE_EMPTIED,
     FaultKind.NODE_WITHOUT_KAFKA,
+    FaultKind.NODE_SLOW,
     FaultKind.KAFKA_PAUSED,
     FaultKind.SNAPSHOTS_REFUSED,
 ]

@@ -44,6 +44,15 @@ def test_nothing_is_known_of_the_time_between_looks_that_are_far_apart() -> None
     assert coverage == Coverage(4, 1)
 
 
+def test_what_is_lost_between_looks_that_are_far_apart_is_not_seen_in_the_later_one() -> None:
+    """It was served at the first look for the last time that is known."""
+    later_us = 110 + CLOSE_US
+    servings, _ = read_lines(
+        N1, written([(0, 10, {"a": FIVE}), (100, 110, {"a": FIVE}), (later_us, later_us + 10, {})])
+    )
+    assert servings == [Serving("a", N1, FIVE, 10, 100)]
+
+
 def test_a_process_that_stands_still_within_a_look_shows_a_moment() -> None:
     """What was seen held somewhere between its two times."""
     servings, _ = read_lines(N1, written([(0, 5 * CLOSE_US, {"a": FIVE})]))

@@ -18,6 +18,7 @@ KINDS = [
     BrokerFaultKind.DECISIONS_AND_LEADER_KILLED,
     BrokerFaultKind.DEPOSED_ASKED_FIRST,
     BrokerFaultKind.TOO_FEW_COPIES,
+    BrokerFaultKind.NODE_WITHOUT_TABLE,
     BrokerFaultKind.CLOCKS_APART,
     BrokerFaultKind.DISK_FULL,
     BrokerFaultKind.LEASE_STORE_OLDER,
@@ -25,7 +26,10 @@ KINDS = [
 
 
 def test_no_fault_of_brokers_breaks_a_promise(tmp_path: Path) -> None:
-    """A death, a former leader, too few copies, clocks apart, a full disk, a lease store that forgot: all is whole."""
+    """All is whole whatever becomes of brokers.
+
+    A death, a former leader, too few copies, a table out of reach, clocks apart, a full disk, a forgetful lease store.
+    """
     reason = why_no_shifted_clocks()
     see_every_promise_kept(tmp_path, 3, [kind for kind in KINDS if reason is None or kind not in WRONG_CLOCKS])
     if reason is not None:
