@@ -3,6 +3,7 @@
 import argparse
 import logging
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -92,6 +93,8 @@ def unleash(
     names += [f"n{number}" for number in range(1, nodes + 1)]
     history: list[Acknowledged] = []
     served = folder / "served"
+    # What an earlier run has left is of another log, and perhaps of another start of the machine's clock.
+    shutil.rmtree(served, ignore_errors=True)
     served.mkdir()
     with ExitStack() as stack:
         parts: ChaosParts | BrokerParts = (

@@ -88,10 +88,18 @@ def judge_orders(acknowledged: Iterable[Intent], unacknowledged: int, decisions:
                 case _:
                     pass
     verdict.wrong += _wrong_answers(acknowledged, answers, verdict)
+    verdict.wrong += _too_long(verdict, decisions[-1].decided_at_ms if decisions else 0)
+    return verdict
+
+
+def _too_long(verdict: OrderVerdict, now_ms: int) -> Iterator[str]:
+    """The orders that took, or stand for, more log time than they may."""
     limit_ms = longest_order_ms(ClusterPolicy())
     if verdict.longest_ms > limit_ms:
-        verdict.wrong.append(f"an order took {verdict.longest_ms} ms of log time; {limit_ms} are bounded")
-    return verdict
+        yield f"an order took {verdict.longest_ms} ms of log time; {limit_ms} are bounded"
+    for bundle_id, (kind, given_at_ms) in verdict.standing.items():
+        if now_ms - given_at_ms > limit_ms:
+            yield f"{bundle_id}: {kind.value} stands for {now_ms - given_at_ms} ms of log time; {limit_ms} are bounded"
 
 
 def _end(verdict: OrderVerdict, decision: Decision, event: BundleOrdersEnded) -> None:

@@ -72,6 +72,14 @@ def test_an_order_that_takes_too_long_is_named() -> None:
     ]
 
 
+def test_an_order_that_stands_for_too_long_is_named() -> None:
+    """By the log time of the last decision."""
+    assert not judge_orders([], 0, log((0, [given("a")]), (LIMIT_MS, []))).wrong
+    assert judge_orders([], 0, log((0, [given("a")]), (LIMIT_MS + 1, []))).wrong == [
+        f"a: unload stands for {LIMIT_MS + 1} ms of log time; {LIMIT_MS} are bounded"
+    ]
+
+
 def test_orders_that_are_given_or_ended_twice_are_named() -> None:
     """A bundle has one order at a time."""
     wrong = judge_orders([], 0, log((0, [given("a")]), (1, [given("a")]), (2, [ended("a")]), (3, [ended("a")]))).wrong
