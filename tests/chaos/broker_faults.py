@@ -21,11 +21,12 @@ from controlplane.config import (
     SNAPSHOTS,
 )
 from controlplane.core.slots.sofa.java_collections import java_hash
+from controlplane.core.values.partitioning import partition_of
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.inspection.readers import DecisionFollower
 from tests.chaos.broker_fault_kinds import BrokerFaultKind
 from tests.chaos.broker_parts import BrokerParts
-from tests.chaos.effects import Effect, dead, frozen, last_heartbeats, silent
+from tests.chaos.effects import Effect, dead, frozen, heard, last_heartbeats, silent
 from tests.chaos.faults import Injector, Victims
 from tests.chaos.proxy import LinkMode
 from tests.helpers.end_markers import hidden_records
@@ -40,6 +41,9 @@ _COMMIT_MS: Final = 30_000
 _SLOW_MS: Final = 300
 _MOVES: Final = 4
 _SYNC_S: Final = 120.0
+_WITHOUT_TABLE_S: Final = 20.0
+_SENT_ON_S: Final = 3.0
+"""Both writers of a node have sent a heartbeat by then, and were told of another leader."""
 _UNDER_WAY_S: Final = 0.2
 _ENDS_S: Final = 30.0
 _DATED_S: Final = 10.0
@@ -67,8 +71,12 @@ class BrokerInjector(Injector):
             super().begin(kind, victims)
 
     def hold_s(self, kind: Enum) -> float:
-        """How long it lasts: from less than the brokers' session to more than twice it."""
-        return self._chance.uniform(0.5, 8.0) if isinstance(kind, BrokerFaultKind) else super().hold_s(kind)
+        """How long it lasts: from less than the brokers' session to more than twice it.
+
+        A node may be without the table for longer than a release is waited for that it does not say.
+        """
+        longest_s = _WITHOUT_TABLE_S if kind is BrokerFaultKind.NODE_WITHOUT_TABLE else 8.0
+        return self._chance.uniform(0.5, longest_s) if isinstance(kind, BrokerFaultKind) else super().hold_s(kind)
 
     def end(self) -> None:
         """Undo what there is to undo, links first, and wait until every copy is in sync again.
@@ -230,14 +238,14 @@ class BrokerInjector(Injector):
 
     def _cut_node_from_table(self, victims: Victims) -> None:
         """Its heartbeats go to another broker: the leader hears it, and it does not read what it has to release."""
-        broker, mode = (
-            self._leaders.leader(self._name(ROUTING_TABLE)),
-            self._chance.choice((LinkMode.CUT, LinkMode.HALF_OPEN)),
-        )
-        if self._leaders.leader(self._name(HEARTBEATS)) == broker:
-            self._leaders.move_leader(self._name(HEARTBEATS), self._chance.choice(self._others(broker)))
-        self._links.set_link(victims.node, broker, mode)
+        broker, topic = self._leaders.leader(self._name(ROUTING_TABLE)), self._name(HEARTBEATS)
+        home = partition_of(victims.node.encode(), self._leaders.partitions(topic))
+        if self._leaders.leader(topic, home) == broker:
+            self._leaders.move_leader(topic, self._chance.choice(self._others(broker)), home)
+            time.sleep(_SENT_ON_S)
+        self._links.set_link(victims.node, broker, self._chance.choice((LinkMode.CUT, LinkMode.HALF_OPEN)))
         self._see_silence([victims.node], broker)
+        self._looks.append(lambda: heard(self._cluster, victims.node))
 
     def _fill_disk(self, _: Victims) -> None:
         """No file of a broker may grow: every append fails, as on a full disk.

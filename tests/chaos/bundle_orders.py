@@ -1,5 +1,6 @@
 """Orders transfers, unloads, splits and deletions of bundles all the time, by intents, as the commands do."""
 
+import queue
 import random
 import threading
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from tests.kills.cluster import KvCluster
 
 MOST_BUNDLES: Final = 24
 """A namespace with as many is deleted, and created anew when it is gone."""
-_PACE_S: Final = (0.1, 0.8)
+_PACE_S: Final = (0.1, 0.6)
 _END_S: Final = 60.0
 _WEIGHTS: Final[Mapping[IntentKind, int]] = {
     IntentKind.TRANSFER_BUNDLES: 6,
@@ -95,6 +96,7 @@ class BundleOrders:
         self._chance = chance
         self._writer = open_intent_writer(cluster.real.cluster, cluster.real.kafka)
         self._ended = threading.Event()
+        self._urgent: queue.SimpleQueue[Wish] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="bundle-orders", daemon=True)
         self._failure: BaseException | None = None
         self.acknowledged: list[Intent] = []
@@ -113,6 +115,11 @@ class BundleOrders:
         self._thread.join(_END_S)
         self._writer.close()
 
+    def unload_all(self) -> None:
+        """Ask next that every bundle be released: something has just gone wrong."""
+        for name in self._namespaces:
+            self._urgent.put(Wish(IntentKind.UNLOAD_BUNDLES, {"bundles": name}))
+
     def stop(self) -> None:
         """Ask for nothing any more.
 
@@ -127,13 +134,20 @@ class BundleOrders:
 
     def _run(self) -> None:
         try:
-            while not self._ended.wait(self._chance.uniform(*_PACE_S)):
-                table = self._cluster.table
-                wish = next_wish(table, self._namespaces, self._nodes, self._chance) if table is not None else None
-                if wish is not None:
+            while not self._ended.is_set():
+                wish = self._wish()
+                if wish is not None and not self._ended.is_set():
                     self._ask_for(wish)
         except BaseException as failure:  # noqa: BLE001 - raised by stop
             self._failure = failure
+
+    def _wish(self) -> Wish | None:
+        """What is urgent, as soon as it is; otherwise what chance chooses after a while."""
+        try:
+            return self._urgent.get(timeout=self._chance.uniform(*_PACE_S))
+        except queue.Empty:
+            table = self._cluster.table
+        return None if table is None else next_wish(table, self._namespaces, self._nodes, self._chance)
 
     def _ask_for(self, wish: Wish) -> None:
         check_arguments(wish.kind, wish.arguments)

@@ -70,6 +70,10 @@ class MovingBundles:
         """End."""
         self._orders.__exit__(kind, error, traceback)
 
+    def unload_all(self) -> None:
+        """Have every bundle moved now, because something has just gone wrong."""
+        self._orders.unload_all()
+
     def end(self) -> None:
         """Order nothing any more, and wait until every order has come to its end, and every bundle has its owner.
 

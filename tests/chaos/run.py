@@ -95,7 +95,7 @@ def run(
         # At the beginning no slot has data anywhere.
         report.empty_starts = len(slots_without_source(cluster))
         for kind in kinds:
-            tell(_one_fault(cluster, injector, kind, report))
+            tell(_one_fault(cluster, injector, bundles, kind, report))
             if report.faults.total() % _LOOK_EVERY == 0:
                 _look(cluster, bundles, report)
         bundles.end()
@@ -121,13 +121,14 @@ def kinds_until(end_s: float, chance: random.Random, weights: Mapping[Enum, int]
         yield chance.choices(kinds, [weights[kind] for kind in kinds])[0]
 
 
-def _one_fault(cluster: KvCluster, injector: Injector, kind: Enum, report: Report) -> str:
+def _one_fault(cluster: KvCluster, injector: Injector, bundles: MovingBundles, kind: Enum, report: Report) -> str:
     victims = injector.victims()
     report.faults[kind] += 1
     with closing(open_source(cluster.real.cluster, cluster.real.kafka)) as source:
         decisions = DecisionFollower(source)
         began_s, began_ms = time.monotonic(), round(time.time() * 1_000)
         injector.begin(kind, victims)
+        bundles.unload_all()
         if kind in LEADER_DEATHS:
             said = _see_recovery(cluster, decisions, kind, victims, began_ms, report)
         else:

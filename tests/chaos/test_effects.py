@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.identifiers import Epoch
 from controlplane.embedded.valkey import EmbeddedValkey
-from tests.chaos.effects import dead, frozen, silent
+from controlplane.inspection.readers import HeartbeatTail, LastHeartbeat
+from tests.chaos.effects import dead, frozen, heard_in, silent
 from tests.helpers.polling import poll_until
 
 
@@ -37,6 +42,15 @@ def test_links_are_silent_when_those_in_use_carry_nothing_more(
 ) -> None:
     """A link that carried nothing before cannot show that it was broken."""
     assert silent(before, after).had is had
+
+
+def test_a_node_is_heard_while_its_heartbeats_arrive() -> None:
+    """By the clock of its own partition, which another broker may keep."""
+    beat = Heartbeat("n1", 1, 0, Epoch(0), NodeRole.DATA)
+    tail = HeartbeatTail({0: 90_000, 1: 5_000}, {"n1": LastHeartbeat(beat, 1, 3_100)})
+    assert heard_in(tail, "n1").had
+    assert not heard_in(replace(tail, newest_ms={1: 5_100}), "n1").had
+    assert not heard_in(tail, "n2").had
 
 
 def test_a_fault_that_is_none_is_refused_with_all_names() -> None:
