@@ -19,7 +19,7 @@ class Overlap(NamedTuple):
 
     Attributes:
         thing: a slot, or a key of a namespace.
-        former: the process with the lesser token.
+        former: the process with the lesser token; of two under one token, the one whose name is first.
         former_token: its token.
         later: the other one.
         later_token: its token.
@@ -80,6 +80,6 @@ def _are_together(one: Serving, other: Serving) -> bool:
 
 
 def _overlap(one: Serving, other: Serving) -> Overlap:
-    former, later = sorted((one, other), key=attrgetter("token", "began_us"))
+    former, later = sorted((one, other), key=attrgetter("token", "process"))
     began_us, ended_us = max(one.began_us, other.began_us), min(one.ended_us, other.ended_us)
     return Overlap(one.thing, former.process, former.token, later.process, later.token, began_us, ended_us)
