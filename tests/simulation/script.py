@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from unittest.mock import patch
 
-from controlplane.core.bundles.bundle import HANDOFFS_FROM_LEVEL
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.image import ClusterImage
-from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.cluster.policy import HANDOFFS_FROM_LEVEL, ClusterPolicy
 from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
