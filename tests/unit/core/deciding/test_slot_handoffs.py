@@ -155,23 +155,6 @@ class TestSteps:
         assert leads(world, "n2") == set(range(8))
         verified(world)
 
-    def test_a_slot_that_moves_without_its_data_is_released_first(self) -> None:
-        """Its leader lives and serves it, however long the next one copies."""
-        world = SlotWorld(ONE_COPY)
-        world.start("n1")
-        world.copying.add("n2")
-        world.holding.add("n1")
-        world.start("n2")
-        world.go(COPY_LIMIT_MS + 1_500)
-        assert leads(world, "n2") == set()
-        told = [row.slot_id for row in world.rows() if row.next_leader == "n2"]
-        assert len(told) == 4
-        assert "had 30000 ms to copy it" in "".join(cause.evidence for d in world.decisions for cause in d.causes)
-        world.holding.clear()
-        world.go(500)
-        assert sorted(leads(world, "n2")) == told
-        verified(world)
-
     def test_moves_in_flight_bound_what_is_copied_at_once(self) -> None:
         """The pace counts additional followers, too."""
         world = SlotWorld(ClusterPolicy(slot_count=8, replica_count=1, moves_in_flight=2))
