@@ -15,7 +15,7 @@ BUGS: Final = (
     ),
     Bug(
         "a bundle is taken from a node whose former process may still serve it",
-        "has_former_process(work.state, work.observations, owner):",
+        "work.consents.has_former_process(owner):",
         "False:",
         tests=_TESTS,
     ),
