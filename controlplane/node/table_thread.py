@@ -129,8 +129,9 @@ class TableThread:
         self._shared.feature_level = table.settings.feature_level
         # Bundles first: a heartbeat that names the epoch says that the node has read what the table wants of them.
         bundles.follow(table, self._session.incarnation, self._shared.clock.monotonic_ms())
-        self._bundle_calls.wake()
         changes = book.follow(table, self._session.incarnation, self._shared.clock.monotonic_ms())
+        # Now: a step counts only in a heartbeat that names the epoch of its row.
+        self._bundle_calls.wake()
         leads, follows = book.count()
         row = table.nodes.get(self._shared.node.node_id)
         self._session.tell(TableChanged(row, table.settings.silence_limit_ms, table.settings.incarnation_floor))

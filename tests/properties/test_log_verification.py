@@ -8,7 +8,6 @@ from hypothesis import example, given, settings
 
 from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.log.apply import apply_all
-from controlplane.core.log.carried_out import carried_out
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
@@ -23,8 +22,7 @@ from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.core.verification import log_verification
 from tests.helpers.histories import History, operations, play
-from tests.helpers.logs import complaints_of, resealed
-from tests.helpers.slot_world import SlotWorld
+from tests.helpers.logs import complaints_of, resealed, with_last
 from tests.helpers.world import World
 
 
@@ -217,45 +215,6 @@ def test_slot_that_lost_a_holder_may_not_wait() -> None:
     assert any(f"slot {lost} waits for its planned row, although" in complaint for complaint in complaints), complaints
 
 
-def _handed_off_with_new_followers() -> list[Decision]:
-    """A log up to the decision that admits n2 and n3: rows of n1 get n3 at once, and wait for n2 to copy and lead."""
-    world = SlotWorld(ClusterPolicy(slot_count=8, replica_count=3))
-    world.start("n1")
-    world.join("n2", hands_off=True)
-    world.join("n3", hands_off=True)
-    while not world.state.slots.handoffs:
-        world.go(100)
-    assert [event for event in world.decisions[-1].events if isinstance(event, SlotsAssigned)]
-    return world.decisions
-
-
-@pytest.mark.parametrize(
-    ("followers", "expected"),
-    [
-        ((), "waits for its planned row without followers of ('n1', 'n3')"),
-        (("n2",), "waits for its planned row, and changes meanwhile to ('n1', 'n2')"),
-        (("n2", "n3"), "waits for its planned row, and changes meanwhile to ('n1', 'n2', 'n3')"),
-    ],
-)
-def test_a_slot_that_lacks_replicas_gets_those_of_its_planned_row_at_once(
-    followers: tuple[str, ...], expected: str
-) -> None:
-    """A leadership that waits for a copy is no reason to leave the slot with fewer copies, nor to give it others."""
-    decisions = _handed_off_with_new_followers()
-    assert complaints_of(decisions) == []
-    waiting = next(row for event in decisions[-1].events if isinstance(event, PlanMade) for row in event.rows)
-    assert (waiting.leader, waiting.followers) == ("n2", ("n1", "n3"))
-
-    def forged(event: Event) -> Event:
-        if not isinstance(event, SlotsAssigned):
-            return event
-        rows = (replace(row, followers=followers) if row.slot_id == waiting.slot_id else row for row in event.slots)
-        return replace(event, slots=tuple(rows))
-
-    complaints = complaints_of(with_last(decisions, tuple(map(forged, decisions[-1].events))))
-    assert any(f"slot {waiting.slot_id} {expected}" in complaint for complaint in complaints), complaints
-
-
 @pytest.mark.parametrize("slot_id", [-1, 16])
 def test_row_that_waits_beyond_the_table_is_found(slot_id: int) -> None:
     """Whatever a forger plans is judged."""
@@ -264,21 +223,6 @@ def test_row_that_waits_beyond_the_table_is_found(slot_id: int) -> None:
     events = tuple(beyond if event is made else event for event in decisions[-1].events)
     complaints = complaints_of(resealed([*decisions[:-1], replace(decisions[-1], events=events)]))
     assert any(f"slot {slot_id} waits for its planned row, the table has 16" in each for each in complaints), complaints
-
-
-def with_last(decisions: list[Decision], events: tuple[Event, ...]) -> list[Decision]:
-    """The log with other events in the last decision, and everything else in it as it has to be."""
-    before = apply_all(State(), [event for decision in decisions[:-1] for event in decision.events])
-    numbers = carried_out(before, apply_all(before, events), events)
-    forged = replace(
-        decisions[-1],
-        events=events,
-        epoch=Epoch(decisions[-2].epoch + 1),
-        moves_carried_out=numbers.moves,
-        leader_changes_carried_out=numbers.leader_changes,
-        moves_left=numbers.moves_left,
-    )
-    return resealed([*decisions[:-1], forged])
 
 
 def test_decision_that_leaves_the_table_alone_is_judged_without_a_look_at_each_row(
