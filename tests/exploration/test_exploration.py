@@ -30,7 +30,7 @@ from tests.exploration.turns import Turn
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_no_interleaving_breaks_anything_and_every_row_is_used() -> None:
     """A million worlds and more, each looked at; a row that nothing leads to would be dead."""
     found = [search.run() for search in SEARCHES]
