@@ -33,8 +33,8 @@ level  what it adds
 3      decisions that hold with several brokers: at most a part of the nodes is fenced for silence within a window;
        ticks name what their senders have read, and no append times of two partitions are compared; heartbeats with
        groups of slots of equal status; nodes name their process; the table says the level; a shortened silence limit
-       holds as soon as every member knows it; nodes that are gone for long are forgotten; bundles move by handoff, are
-       split and end by orders, and nodes say what they have released and opened
+       holds as soon as every member knows it; nodes that are gone for long are forgotten; bundles and the leaderships
+       of slots move by handoff, bundles are split and end by orders, and nodes say what they have released and opened
 =====  ===========================================================================================================
 
 A new log begins at the newest level that its first leader supports. From then on only an operator raises it.

@@ -9,6 +9,6 @@ Each row follows from the one before it by the rule of Pulsar's ownership channe
 (``controlplane.core.bundles.ownership_channel.live_rows``). A node that takes part in no handoffs gets and loses its
 bundles by a single row, which is forced.
 
-``hand_off`` and ``repair`` are the entrances. ``bundle_round`` collects the rows of a decision, ``steps`` goes on with
-bundles in flight, ``begin`` begins orders.
+``hand_off_bundles`` and ``repair_bundles`` are the entrances. ``bundle_round`` collects the rows of a decision,
+``steps`` goes on with bundles in flight, ``begin`` begins orders.
 """
