@@ -88,8 +88,8 @@ _LEADER: Final = (
     Mutant(
         "counts the time of a next owner from the beginning of the former one",
         "controlplane.core.deciding.bundles.steps:Steps._is_over",
-        "since_epoch_ms(bundle.state_epoch)",
-        "since_epoch_ms(bundle.owner_epoch)",
+        "passed_ms(node.node_id, bundle.state_epoch)",
+        "passed_ms(node.node_id, bundle.owner_epoch)",
         scene=a_next_owner_does_not_open_a_bundle,
     ),
     Mutant(
@@ -143,15 +143,15 @@ _AGENT: Final = (
     Mutant(
         "refuses requests for a slot that it need not release any more",
         "controlplane.node.slot_releases:SlotReleases.follow",
-        "self._releases.pop(slot.slot_id, None)",
-        "if not leads:\n        self._releases.pop(slot.slot_id, None)",
+        "if known is not None:",
+        "if known is not None and not leads:",
         scene=a_release_is_taken_back,
     ),
     Mutant(
         "notes no request that it accepts for a slot: releases it under that",
         "controlplane.node.holdings:HoldingBook.accept",
-        "self._releases.accept(slot_id)",
-        "AcceptedSlotCall({slot_id})",
+        "self._releases.accept(answer.slot_id)",
+        "AcceptedSlotCall({answer.slot_id})",
         scene=requests_outlast_a_release,
     ),
     Mutant(
@@ -184,9 +184,9 @@ _AGENT: Final = (
     ),
     Mutant(
         "leaves what it has done to its next heartbeat",
-        "controlplane.node.bundle_calls:BundleCalls.run",
-        "if book.has_news or shared.book.has_news:",
-        "if False:",
+        "controlplane.node.bundle_calls:BundleCalls._report",
+        "if not bundles.has_news:",
+        "if bundles is not None:",
         scene=bundles_move_in_a_quiet_cluster,
     ),
     Mutant(

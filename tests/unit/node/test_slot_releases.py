@@ -109,7 +109,10 @@ def test_a_release_is_said_once_callbacks_have_returned_and_requests_have_ended(
 
 def test_a_release_without_requests_waits_for_the_callbacks(setting: Setting) -> None:
     """The service may have to do something before another node serves."""
+    call = setting.accept()
     epoch = setting.release(told=False)
+    setting.book.leave(call)
+    assert not setting.book.has_due_releases
     assert setting.said() == ()
     setting.tell()
     assert setting.said() == (ReleasedSlots(epoch, (0, 1)),)
