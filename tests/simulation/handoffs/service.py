@@ -67,21 +67,30 @@ class ScriptedService(SimulatedService):
     def on_bundle_preparing(self, bundle: Bundle) -> None:
         """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_preparing`."""
         self._meet("on_bundle_preparing")
+        super().on_bundle_preparing(bundle)
 
     def on_bundle_assigned(self, bundle: Bundle, token: FencingToken) -> None:
         """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_assigned`."""
         self._meet("on_bundle_assigned")
+        super().on_bundle_assigned(bundle, token)
 
     def on_bundle_releasing(self, bundle: Bundle) -> None:
         """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_releasing`."""
+        # A bundle that is being closed for longer than agents wait is known to be open in two services.
+        self.closing_ms = HANGS_MS if self._is_to("on_bundle_releasing", Manner.HANGS) else 0
         self._meet("on_bundle_releasing")
+        self.closing_ms = 0
+        super().on_bundle_releasing(bundle)
 
     def on_bundle_released(self, bundle_id: str, bundle: Bundle | None) -> None:
         """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_released`."""
         self._meet("on_bundle_released")
+        super().on_bundle_released(bundle_id, bundle)
 
     def on_bundle_split(self, parent: Bundle, children: Sequence[Bundle]) -> None:
         """See :meth:`controlplane.node.callbacks.NodeCallbacks.on_bundle_split`."""
+        # The topics of the parts are open already; what a service does late is to file them.
+        super().on_bundle_split(parent, children)
         self._meet("on_bundle_split")
 
     def topics_of_bundle(self, bundle: Bundle) -> Sequence[TopicLoad]:
@@ -96,6 +105,9 @@ class ScriptedService(SimulatedService):
         super()._settle_in(table)
         if is_idle:
             self._gained = gained
+
+    def _is_to(self, callback: str, manner: Manner) -> bool:
+        return self._misconduct.manners.get((self.node_id, callback)) is manner
 
     def _meet(self, callback: str) -> None:
         place = self.node_id, callback

@@ -26,7 +26,7 @@ RELEASED_IN_TIME: Final = "a node that reads the table has released a bundle whe
 TAKEN_IN_TIME: Final = "a bundle that its owner does not release goes on when the owner has certainly stopped"
 STEP_IN_TIME: Final = "a bundle that is not opened or divided goes on after the policy's limit"
 BEGUN_IN_TIME: Final = "an order for a bundle begins as soon as there is room for it"
-GIVEN_ITS_TIME: Final = "a node that lives has the policy's limit for opening a bundle, before another one is chosen"
+GIVEN_ITS_TIME: Final = "a node that is to own bundles has the policy's limit for opening one, before another is chosen"
 TO_MEMBERS: Final = "no bundle is left to a next owner that is no member"
 ORDERS_KEPT: Final = "an order for a bundle stands until an event says what came of it"
 _SLACK_MS: Final = 3 * COMMIT_MS
@@ -78,7 +78,8 @@ class HandoffBoundsWatch:
             if now is None or not now.may_hold or node.incarnation != now.incarnation:
                 continue
             passed_ms = now_ms - self._assigned_at_ms[row.bundle_id, former.version]
-            holds = passed_ms >= CLOCK_SHARE * after.cluster.policy.handoff_limit_ms
+            is_wanted = name in after.membership.owner_ids
+            holds = not is_wanted or passed_ms >= CLOCK_SHARE * after.cluster.policy.handoff_limit_ms
             text = f"decision {decision.seq} takes {row.bundle_id} from {name} after {passed_ms} ms"
             self.verdicts.judge(GIVEN_ITS_TIME, holds, text)
 

@@ -4,6 +4,7 @@ Agents answer for their services. Here the services themselves are looked at: wh
 and what they have done of it.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,8 +13,10 @@ from controlplane.core.bundles.events import BundlesAssigned, BundleSplit
 from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
-from controlplane.core.slots.events import SlotsAssigned
-from controlplane.core.values.identifiers import Epoch, NodeId
+from controlplane.core.membership.events import renewed_by
+from controlplane.core.slots.events import SlotHandoffsChanged, SlotsAssigned
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 from controlplane.node import Access, HandoffSettings
 from tests.simulation.invariants.bounds import LOOK_EVERY_MS
 from tests.simulation.invariants.consent import ConsentWatch
@@ -40,6 +43,7 @@ class OpenedBundlesWatch:
     verdicts: Verdicts
     consent: ConsentWatch
     _held_since: dict[str, tuple[NodeId | None, Epoch]] = field(default_factory=dict)
+    _uncopied: set[SlotId] = field(default_factory=set)
     _unopened_ms: dict[tuple[str, str], int] = field(default_factory=dict)
     _state: State = field(default_factory=State)
 
@@ -54,17 +58,25 @@ class OpenedBundlesWatch:
                 case BundleSplit(bundle_id=bundle_id, children=children):
                     parent = self._held_since.get(bundle_id, (None, Epoch(0)))
                     self._held_since.update({each.bundle_id: parent for each in children})
+                case SlotHandoffsChanged(handoffs=handoffs):
+                    told = "".join(cause.evidence for cause in decision.causes)
+                    for each in handoffs:
+                        is_late = f"slot {each.slot_id} moves without its data" in told
+                        (self._uncopied.add if is_late else self._uncopied.discard)(each.slot_id)
                 case SlotsAssigned(slots=slots):
                     for slot in slots:
-                        handoff = before.slots.handoffs.get(slot.slot_id)
-                        service = self.world.services.get(slot.leader or "")
-                        if handoff is not None and handoff.next_leader == slot.leader and service is not None:
-                            text = (
-                                f"decision {decision.seq} gives slot {slot.slot_id} to {slot.leader}, which copies it"
-                            )
-                            self.verdicts.judge(COPIED_FIRST, not service.lacks(slot.slot_id), text)
+                        self._see_slot(slot, before, decision)
                 case _:
                     pass
+
+    def _see_slot(self, slot: Slot, before: State, decision: Decision) -> None:
+        """A planned row is carried out. One that an emergency forces, or that was waited for too long, is none here."""
+        handoff, service = before.slots.handoffs.get(slot.slot_id), self.world.services.get(slot.leader or "")
+        is_taken = before.slots.table[slot.slot_id].leader in renewed_by(decision.events)
+        if handoff is None or not handoff.releases or handoff.next_leader != slot.leader or service is None or is_taken:
+            return
+        text = f"decision {decision.seq} gives slot {slot.slot_id} to {slot.leader}, which copies it"
+        self.verdicts.judge(COPIED_FIRST, slot.slot_id in self._uncopied or not service.lacks(slot.slot_id), text)
 
     def _see_row(self, row: Bundle, epoch: Epoch, decision: Decision) -> None:
         holder = row.next_owner if row.ownership_state is OwnershipState.ASSIGNING else row.owner
@@ -87,6 +99,9 @@ class OpenedBundlesWatch:
         running = [(place, service) for place, service in self.world.services.items() if service.runs]
         # An agent waits no longer than its limit for a service that closes a bundle.
         closing = [each for each in running if each[1].closing_ms <= HandoffSettings().release_limit_ms]
+        # Nor does a process that was replaced, and cannot read that, close anything: its agent only stops in time.
+        processes = Counter(service.node_id for _, service in running)
+        closing = [each for each in closing if processes[each[1].node_id] == 1]
         for bundle_id in self.consent.by_word & bundles.keys():
             places = [place for place, service in closing if bundle_id in service.open_bundles]
             self.verdicts.judge(OPEN_AT_ONE, len(places) <= 1, f"{places} have {bundle_id} open")
