@@ -238,7 +238,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], ControllerSearch | N
         NodeSearch(1, in_all_ways=False, depth=7),
         "n0 serves, and the log says that it is fenced",
     ),
-    "a release that nobody has said is not waited for": (
+    "a release that no node has said is not waited for": (
         _take_what_is_not_released,
         HandoffSearch("a bundle is transferred", 4),
         "n1 and n2 serve the same hashes",
