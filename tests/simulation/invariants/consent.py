@@ -16,7 +16,7 @@ from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.reports import BundleStep
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
-from controlplane.core.membership.events import NodeAdmitted
+from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeFenced, NodeRemoved
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import Node
 from controlplane.core.slots.events import SlotHandoffsChanged, SlotsAssigned, SlotsSplit
@@ -65,11 +65,14 @@ class ConsentWatch:
         """A decision was committed."""
         now_ms = self.world.scheduler.now_ms
         rows: dict[str, Bundle] = {}
+        left: set[NodeId] = set()
         for event in decision.events:
             match event:
+                case NodeRemoved(node_id=node_id) | NodeFenced(node_id=node_id, cause=FencingCause.SILENCE):
+                    left.add(node_id)
                 case NodeAdmitted(node=node):
                     known = before.membership.nodes.get(node.node_id)
-                    if known is not None and known.lives:
+                    if known is not None and known.lives and node.node_id not in left:
                         self._replaced_at_ms[node.node_id] = now_ms
                 case NamespaceCreated(bundles=bundles) | BundleSplit(children=bundles):
                     rows.update((each.bundle_id, each) for each in bundles)

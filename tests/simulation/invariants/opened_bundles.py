@@ -72,8 +72,9 @@ class OpenedBundlesWatch:
     def _see_slot(self, slot: Slot, before: State, decision: Decision) -> None:
         """A planned row is carried out. One that an emergency forces, or that was waited for too long, is none here."""
         handoff, service = before.slots.handoffs.get(slot.slot_id), self.world.services.get(slot.leader or "")
-        is_taken = before.slots.table[slot.slot_id].leader in renewed_by(decision.events)
-        if handoff is None or not handoff.releases or handoff.next_leader != slot.leader or service is None or is_taken:
+        if handoff is None or not handoff.releases or handoff.next_leader != slot.leader or service is None:
+            return
+        if before.slots.table[slot.slot_id].leader in renewed_by(decision.events):
             return
         text = f"decision {decision.seq} gives slot {slot.slot_id} to {slot.leader}, which copies it"
         self.verdicts.judge(COPIED_FIRST, slot.slot_id in self._uncopied or not service.lacks(slot.slot_id), text)
