@@ -219,7 +219,7 @@ class Changes:
 
     def apart(self, waits: AbstractSet[SlotId]) -> "tuple[Changes, Changes]":
         """What concerns none of these slots, and the rest. A lost slot stays with the parts that are gained from it."""
-        if waits.isdisjoint(self.slot_ids):
+        if not waits or waits.isdisjoint(self.slot_ids):
             return self, Changes(self.epoch)
         parts = (slot for slot in self.gained_of_lost if slot.slot_id in waits)
         waits = waits | {slot.part_of for slot in parts if slot.part_of is not None}

@@ -71,9 +71,9 @@ class SlotLine:
     def _next_behind(self, waits: set[SlotId], now_ms: int) -> SlotCall | None:
         for place, changes in enumerate(self._behind):
             free, rest = changes.apart(waits)
-            if free.slot_ids:
+            if slot_ids := free.slot_ids:
                 self._behind[place : place + 1] = [rest] if rest.slot_ids else []
-                return SlotCall(free, free.slot_ids, now_ms)
+                return SlotCall(free, slot_ids, now_ms)
             waits |= rest.slot_ids
         return None
 
@@ -85,8 +85,8 @@ class SlotLine:
             if rest.slot_ids:
                 self._behind.append(rest)
                 waits |= rest.slot_ids
-            if free.slot_ids:
-                return SlotCall(free, free.slot_ids, now_ms)
+            if slot_ids := free.slot_ids:
+                return SlotCall(free, slot_ids, now_ms)
         return None
 
     def finish(self, call: SlotCall) -> None:

@@ -10,7 +10,7 @@ from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.real_cluster import RealCluster
 from tests.kills.many_slots import kill_one_of_five, options_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(300)]
 
 SLOT_COUNT = 32_768
 
