@@ -4,7 +4,6 @@ One thread watches the time and starts the others. Each of these makes one call 
 due. A call that hangs keeps its thread, and another thread takes its place, up to a bound.
 """
 
-import queue
 from functools import partial
 from typing import Final, assert_never
 
@@ -15,10 +14,9 @@ from controlplane.node.held_bundle import BundleCall, CallKind
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
 from controlplane.node.split_bounds import split_bounds
-from controlplane.ports import Mailbox, Threads
+from controlplane.node.wakes import Wakes
+from controlplane.ports import Threads
 
-_IDLE_MS: Final = 500
-"""The longest time between two looks at whether the agent is to stop."""
 GATHER_MS: Final = 10
 """How long a step that was done waits for the ends of calls in progress, which are then reported with it. A step that
 misses the heartbeat of the others costs its bundle a further heartbeat and a further decision."""
@@ -41,13 +39,13 @@ class BundleCalls:
         self._settings = settings
         self._session = session
         self._threads = threads
-        self._wakes: Mailbox[None] = threads.mailbox()
+        self._wakes = Wakes(threads)
         self._end_at_ms: int | None = None
         self._news_since_ms: int | None = None
 
     def wake(self) -> None:
         """Let the thread look at the book: a table, the end of a call or of a request may have changed what is due."""
-        self._wakes.put(None)
+        self._wakes.wake()
 
     def end(self) -> None:
         """Let the service close every bundle while the node still is a member, and wait for it within the limit."""
@@ -78,9 +76,7 @@ class BundleCalls:
             report_at_ms = self._report(now_ms)
             if stops and end_at_ms is not None and (book.is_empty or now_ms >= end_at_ms):
                 return
-            wakes_at_ms = (attention.wake_at_ms, report_at_ms, end_at_ms if stops else None)
-            wakes = [each for each in wakes_at_ms if each is not None]
-            self._wait(min(min(wakes, default=now_ms + _IDLE_MS) - now_ms, _IDLE_MS))
+            self._wakes.wait(now_ms, attention.wake_at_ms, report_at_ms, end_at_ms if stops else None)
 
     def _report(self, now_ms: int) -> int | None:
         """Tell the session of steps that were done; return when, if it is better to wait for further ones."""
@@ -101,14 +97,6 @@ class BundleCalls:
         if self._end_at_ms is None:
             self._end_at_ms = now_ms + self._settings.end_limit_ms
         self._shared.bundles.end(now_ms, voids=voids)
-
-    def _wait(self, wait_ms: int) -> None:
-        try:
-            self._wakes.get(timeout=max(wait_ms, 1) / 1_000)
-        except queue.Empty:
-            return
-        while not self._wakes.empty():
-            self._wakes.get()
 
     def _work(self, first: BundleCall) -> None:
         """Make a call, and then others for as long as some are due."""

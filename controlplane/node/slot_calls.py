@@ -4,10 +4,8 @@ One thread watches the time and starts another one, which makes one call after t
 call that hangs keeps its thread, and another thread takes its place, up to a bound.
 """
 
-import queue
 import threading
 from functools import partial
-from typing import Final
 
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import StepDone
@@ -16,10 +14,8 @@ from controlplane.node.handoff_settings import HandoffSettings
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
 from controlplane.node.slot_line import SlotCall, SlotLine
-from controlplane.ports import Mailbox, Threads
-
-_IDLE_MS: Final = 500
-"""The longest time between two looks at whether the agent is to stop."""
+from controlplane.node.wakes import Wakes
+from controlplane.ports import Threads
 
 
 class SlotCalls:
@@ -41,7 +37,7 @@ class SlotCalls:
         self._threads = threads
         self._line = SlotLine(settings)
         self._lock = threading.Lock()
-        self._wakes: Mailbox[None] = threads.mailbox()
+        self._wakes = Wakes(threads)
 
     def follow(self, table: RoutingTable, changes: Changes) -> None:
         """Let the service be told what the next table changes."""
@@ -51,7 +47,7 @@ class SlotCalls:
 
     def wake(self) -> None:
         """Let the thread look again: the end of a call or of a request may have made a release due."""
-        self._wakes.put(None)
+        self._wakes.wake()
 
     def run(self) -> None:
         """Let calls be made until the agent is to stop; then those that are due, within a limit."""
@@ -71,16 +67,7 @@ class SlotCalls:
                 self._session.tell(StepDone())
             if end_at_ms is not None and (self._is_idle or now_ms >= end_at_ms or shared.failure is not None):
                 return
-            wakes = [each for each in (self._hangs_at_ms, release_at_ms, end_at_ms) if each is not None]
-            self._wait(min(min(wakes, default=now_ms + _IDLE_MS) - now_ms, _IDLE_MS))
-
-    def _wait(self, wait_ms: int) -> None:
-        try:
-            self._wakes.get(timeout=max(wait_ms, 1) / 1_000)
-        except queue.Empty:
-            return
-        while not self._wakes.empty():
-            self._wakes.get()
+            self._wakes.wait(now_ms, self._hangs_at_ms, release_at_ms, end_at_ms)
 
     @property
     def _is_idle(self) -> bool:
