@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
+from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch
 from controlplane.node.callbacks import Access, FencingToken
 
@@ -21,19 +22,29 @@ class RoutedBy(NamedTuple):
     since_epoch: Epoch
 
 
-class _Answer(Protocol):
+class Answer(Protocol):
     """What the answers for slots and for bundles have in common."""
 
     @property
-    def access(self) -> Access: ...
+    def access(self) -> Access:
+        """Whether the node serves."""
+
     @property
-    def token(self) -> FencingToken: ...
+    def token(self) -> FencingToken:
+        """The fencing token in the table in use."""
+
     @property
-    def epoch(self) -> Epoch: ...
+    def epoch(self) -> Epoch:
+        """Of that table."""
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """Those of the node to ask, by name."""
+
     def _replace(self, *, access: Access) -> Self: ...
 
 
-AnswerT = TypeVar("AnswerT", bound=_Answer)
+AnswerT = TypeVar("AnswerT", bound=Answer)
 
 
 def compared(answer: AnswerT, routed_by: RoutedBy | None) -> AnswerT:

@@ -7,21 +7,9 @@ from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 from controlplane.node.callbacks import Access, BundleOwnership, FencingToken, Ownership
+from controlplane.node.caller_view import AnswerT
 from controlplane.node.held_bundle import AcceptedCall
 from controlplane.node.slot_releases import AcceptedSlotCall
-
-
-class _Answer(Protocol):
-    """What the answers for slots and for bundles have in common."""
-
-    @property
-    def access(self) -> Access: ...
-    @property
-    def token(self) -> FencingToken: ...
-    @property
-    def epoch(self) -> Epoch: ...
-    @property
-    def addresses(self) -> tuple[Address, ...]: ...
 
 
 class _Accepted(Protocol):
@@ -30,7 +18,6 @@ class _Accepted(Protocol):
     is_void: bool
 
 
-AnswerT = TypeVar("AnswerT", bound=_Answer)
 AcceptedT = TypeVar("AcceptedT", bound=_Accepted)
 
 
