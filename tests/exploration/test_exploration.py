@@ -126,7 +126,12 @@ def _take_what_is_not_released(patch: pytest.MonkeyPatch) -> None:
 
 def _move_slots_at_once(patch: pytest.MonkeyPatch) -> None:
     """A slot that is to be released is taken before anybody has read that."""
-    patch.setattr(slot_witness, "why_released", lambda *_, **__: "it was told")
+
+    class Told(consent.Consents):
+        def why_released(self, *_: object, **__: object) -> str:
+            return "it was told"
+
+    patch.setattr(slot_witness, "Consents", Told)
 
 
 def _leave_orders(patch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from controlplane.core.deciding.consent import has_former_process, why_released
+from controlplane.core.deciding.consent import Consents
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.state import State
 from controlplane.core.slots.handoffs import Released, Witness
@@ -13,7 +13,7 @@ from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 
 def witness_of(state: State, observations: Observations, request: SlotRequest) -> Witness:
     """The witness for a plan. What nodes have copied and released is worked out once, when it is asked for."""
-    members = state.membership.nodes
+    members, consents = state.membership.nodes, Consents(state, observations)
     living = frozenset(name for name in request.living if members[name].hands_off)
     said: dict[NodeId, frozenset[tuple[SlotId, Epoch]]] = {}
 
@@ -34,10 +34,10 @@ def witness_of(state: State, observations: Observations, request: SlotRequest) -
                 (each, group.release_epoch) for group in groups for each in slot_ids_of(group.runs)
             )
         says_so = (slot_id, since) in said[node_id]
-        why = why_released(state, observations, node, since, says_so=says_so)
+        why = consents.why_released(node, since, says_so=says_so)
         return Released(why, says_so) if why else None
 
     def may_release(node_id: NodeId) -> bool:
-        return not has_former_process(state, observations, members[node_id])
+        return not consents.has_former_process(members[node_id])
 
     return Witness(living, living & request.survivors, is_ready, may_release, released)
