@@ -138,7 +138,7 @@ class Handoffs(World):
         return f"{list(world.what_is_left())} has not come to an end"
 
     def what_is_left(self) -> Iterator[str]:
-        """What is on its way, ordered, or held by nobody who lives."""
+        """What is on its way, ordered, or held by no node that lives."""
         bundles, slots = self.state.bundles, self.state.slots
         yield from (f"the order of {bundle_id}" for bundle_id in bundles.orders)
         yield from (each.bundle_id for each in bundles.by_id.values() if each.owner not in self.living)

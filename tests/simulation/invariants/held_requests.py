@@ -1,4 +1,4 @@
-"""Requests that last: their key is nobody else's while they may be answered, and a planned move lets them end.
+"""Requests that last: no other node has their key while they may be answered, and a planned move lets them end.
 
 The services of a run ask for the right to serve at one moment. A script holds requests open here, in the contexts that
 agents offer for them.
