@@ -10,10 +10,10 @@ additional follower, and the next leader once the slot is to be released. So pla
 only when it is carried out. A handoff whose plan is dropped ends without a trace: the leader serves on under its token.
 
 A next leader has the data when it says so by a table that certainly shows it as a holder of the slot, in this handoff.
-An earlier report may be of a holding that has ended: the node was fenced, or gave the slot up, and got it again. Nobody
-keeps since when a node holds a slot. But a node that held it by the table that was in use when the handoff began holds
-it until the handoff ends, so a report by that table or a later one counts. Where nothing has changed for a heartbeat's
-interval, a follower in sync has sent such a report before, and is waited for no longer.
+An earlier report may be of a holding that has ended: the node was fenced, or gave the slot up, and got it again. The
+state does not say since when a node holds a slot. But a node that held it by the table that was in use when the handoff
+began holds it until the handoff ends, so a report by that table or a later one counts. Where nothing has changed for a
+heartbeat's interval, a follower in sync has sent such a report before, and is waited for no longer.
 
 Emergencies wait for none of this, nor do nodes that take part in no handoffs, nor policies that pace themselves.
 """
@@ -110,7 +110,7 @@ class Moment(NamedTuple):
         epoch: the epoch of this decision's rows.
         now_ms: log time.
         copy_limit_ms: log time for which a next leader may copy. After it the leader is told to release the slot
-            although nobody knows that the copy is complete.
+            although no report says that the copy is complete.
     """
 
     table_epoch: Epoch

@@ -17,7 +17,7 @@ BUGS: Final = (
         "the death of an owner that releases gives the bundle to another node than the next owner",
         "chosen = wanted if work.may_own(wanted) else work.placement.choose()",
         "chosen = work.placement.choose()",
-        tests=("unit/core/deciding/bundles/test_handoffs.py",),
+        tests=_TESTS,
     ),
     Bug(
         "the death of an owner forgets to which node the bundle is ordered",
