@@ -28,6 +28,7 @@ STEP_IN_TIME: Final = "a bundle that is not opened or divided goes on after the 
 BEGUN_IN_TIME: Final = "an order for a bundle begins as soon as there is room for it"
 GIVEN_ITS_TIME: Final = "a node that is to own bundles has the policy's limit for opening one, before another is chosen"
 TO_MEMBERS: Final = "no bundle is left to a next owner that is no member"
+WITHOUT_HANDOFF: Final = "a bundle whose next owner is lost has another owner at once: it waits for no further handoff"
 ORDERS_KEPT: Final = "an order for a bundle stands until an event says what came of it"
 _SLACK_MS: Final = 3 * COMMIT_MS
 
@@ -62,6 +63,13 @@ class HandoffBoundsWatch:
                 node = after.membership.nodes.get(after.bundles.by_id[bundle_id].next_owner or "")
                 text = f"decision {decision.seq} leaves {bundle_id} to {node and node.node_id}"
                 self.verdicts.judge(TO_MEMBERS, node is not None and node.may_hold, text)
+        for bundle_id, state in before.bundles.in_flight.items():
+            former = before.bundles.by_id[bundle_id]
+            node = after.membership.nodes.get(former.next_owner or "")
+            if state is OwnershipState.ASSIGNING and (node is None or not node.may_hold):
+                waits = after.bundles.in_flight.get(bundle_id) is OwnershipState.ASSIGNING
+                text = f"decision {decision.seq} lets {bundle_id} wait, whose next owner {former.next_owner} is lost"
+                self.verdicts.judge(WITHOUT_HANDOFF, not waits, text)
 
     def _see_rows(self, rows: Iterable[Bundle], before: State, decision: Decision, after: State) -> None:
         """Note when nodes were told to open bundles, and judge where others are told."""
