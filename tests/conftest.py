@@ -47,6 +47,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection_finish() -> None:
+    """Exclude what was imported and collected from garbage collection: scanning it takes longer than short tests do."""
+    gc.collect()
+    gc.freeze()
+
+
 def is_long(item: pytest.Item) -> bool:
     """Whether a test has asked for the time that a test of minutes needs on a busy machine."""
     limit = item.get_closest_marker("timeout")

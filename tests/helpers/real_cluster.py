@@ -37,7 +37,7 @@ from controlplane.errors import LogUnavailableError
 from controlplane.ports import Delivery, OutgoingRecord, RawRecord
 from controlplane.topic_reading.decision_stream import DecisionStream
 from controlplane.topic_reading.foreign_records import ForeignRecords
-from controlplane.topic_reading.table_follower import fold_record
+from controlplane.topic_reading.table_follower import TableFollower, fold_record
 from tests.helpers.readme import ROOT, console_commands
 from tests.helpers.sources import everything_in
 
@@ -45,6 +45,7 @@ DEADLINE_S = 120.0
 """No promise, but what tells a hang from a busy machine: one that does other work beside lets brokers fall silent, and
 what is waited for then comes when they are back."""
 
+_POLL_MS = 100
 _USUAL_SNAPSHOT_BYTES = 4_194_304
 
 
@@ -83,6 +84,7 @@ class RealCluster:
         self.controllers: dict[str, subprocess.Popen[bytes]] = {}
         apply_topics(bootstrap_servers, name, topic_specs(), {}, least_copies=1)
         self._writer = KafkaEventWriter(self.cluster, self.kafka, 2_500)
+        self._table = TableFollower(KafkaLogReader(self.cluster, self.kafka))
         self._beating: set[str] = set()
         self._stop = threading.Event()
         self._beater = threading.Thread(target=self._beat, daemon=True)
@@ -97,6 +99,7 @@ class RealCluster:
         self._stop.set()
         self._beater.join(10)
         self._writer.close()
+        self._table.close()
         for process in self.controllers.values():
             process.kill()
             process.wait(10)
@@ -202,6 +205,14 @@ class RealCluster:
             if table is not None:
                 tables.append(table)
         return tables
+
+    def table(self) -> RoutingTable | None:
+        """The newest table, by a reader that goes on where it was: to wait for one costs what changes meanwhile."""
+        deadline_s = time.monotonic() + DEADLINE_S
+        self._table.ask_for_end()
+        while not self._table.step(_POLL_MS).ended:
+            assert time.monotonic() < deadline_s, f"no whole table is read within {DEADLINE_S} s"
+        return self._table.table
 
     def slot_leaders(self) -> set[str | None]:
         """The nodes that lead a slot in the newest table; empty before the first."""

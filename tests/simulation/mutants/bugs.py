@@ -61,6 +61,7 @@ MUTANTS: Final = (
         "controlplane.service.takeover:read_log",
         "return components.follower.state.term",
         "return Term(0)",
+        seed=14,
     ),
     Mutant(
         "forgets the floor: the store grants a term without a look at what the log holds",
@@ -73,6 +74,7 @@ MUTANTS: Final = (
         "controlplane.service.controller:Controller._raise_floor",
         "self._keeper.raise_floor(log_term)",
         "pass",
+        seed=46,
     ),
     Mutant(
         "gives the lease to everybody who asks",
@@ -85,12 +87,14 @@ MUTANTS: Final = (
         "controlplane.testing.memory_broker:MemoryBroker.init_transactions",
         "producer.epoch += 1",
         "producer.epoch = 1",
+        seed=13,
     ),
     Mutant(
         "leads before it has read the log to its end",
         "controlplane.service.follower:LogFollower.read_to_end",
         "while not self.poll(50):",
         "while False:",
+        seed=18,
     ),
     Mutant(
         "takes the end that a broker reports for the end of the log: leads without a barrier",
@@ -128,6 +132,7 @@ MUTANTS: Final = (
         "controlplane.service.dead_letters:DeadLetterWriter._on_delivery",
         "self._in_flight -= 1",
         "self._in_flight -= delivery.error is None",
+        seed=19,
     ),
     Mutant(
         "leads on a log that has lost its end, and asks nobody how far it went",
@@ -162,6 +167,7 @@ MUTANTS: Final = (
         "tests.simulation.clients:SimulatedTransactionalWriter.commit",
         "self._machine.latency()",
         "\n    if outcome is CommitOutcome.FENCED:\n        self.open()\n        outcome = self._inner.commit(records)",
+        seed=18,
     ),
     Mutant(
         "commits again what has no answer yet",
@@ -364,6 +370,7 @@ MUTANTS: Final = (
         "controlplane.service.lease_keeper:LeaseKeeper._perform",
         "if not self._has_answered:",
         "if True:",
+        seed=17,
     ),
     Mutant(
         "leaves a table alone over which others have written",

@@ -42,6 +42,7 @@ _LEADER: Final = (
         "says_so = (slot_id, since) in said[node_id]",
         "says_so = slot_id in {each for each, _ in said[node_id]}",
         scene=a_release_is_taken_back_and_asked_for_again,
+        seed=45,
     ),
     Mutant(
         "forgets that a process took the place of another one: lets it speak for that one",

@@ -25,7 +25,7 @@ class Catch(NamedTuple):
 
 
 def hunt(mutant: Mutant, at_most: int) -> Catch:
-    """Play its scene if it has one, then try seeds from 0 on."""
+    """Play its scene if it has one, then try its seed, then seeds from 0 on."""
     one = run_recreated if mutant.recreated else run
     with mutant.applied():
         if mutant.scene is not None:
@@ -36,8 +36,9 @@ def hunt(mutant: Mutant, at_most: int) -> Catch:
                 return Catch(mutant.bug, 0, error.invariant)
             finally:
                 end_scripts()
-        for seed in range(at_most):
+        first = [] if mutant.seed is None else [mutant.seed]
+        for tried, seed in enumerate([*first, *range(at_most - len(first))], start=1):
             report = one(seed)
             if report.broken:
-                return Catch(mutant.bug, seed + 1, report.invariant)
+                return Catch(mutant.bug, tried, report.invariant)
     return Catch(mutant.bug, at_most, "")

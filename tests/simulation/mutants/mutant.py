@@ -22,6 +22,8 @@ class Mutant:
         wrong: the text that replaces it.
         recreated: it shows where the decision log is recreated, which ordinary runs leave alone.
         scene: where it shows, if seeds meet it too seldom.
+        seed: one that has shown it, tried before all others, where many do not. A change of the code or of the faults
+            may end that; then it only takes longer.
     """
 
     bug: str
@@ -30,6 +32,7 @@ class Mutant:
     wrong: str
     recreated: bool = False
     scene: Callable[[], None] | None = None
+    seed: int | None = None
 
     @contextmanager
     def applied(self) -> Iterator[None]:
