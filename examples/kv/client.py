@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Self
 
 from controlplane import NoRouteError, routing_client
 from controlplane.routing import RoutingClient
-from examples.kv.protocol import Connections, Message, Unreachable
+from examples.serving.protocol import Connections, Message, Unreachable
 
 _ANSWER_TIMEOUT_S: Final = 3.0
 _FEW_ATTEMPTS: Final = 3
@@ -64,6 +64,17 @@ class Counts:
     longest_ms: float = 0.0
     of_many_attempts: int = 0
 
+    def plus(self, other: "Counts") -> "Counts":
+        """What was counted in two intervals."""
+        return Counts(
+            self.answered + other.answered,
+            self.refused + other.refused,
+            self.retried + other.retried,
+            self.failed + other.failed,
+            max(self.longest_ms, other.longest_ms),
+            self.of_many_attempts + other.of_many_attempts,
+        )
+
 
 class KvClient:
     """Reads and writes keys at their present slot leaders. Thread-safe; a context manager.
@@ -73,7 +84,7 @@ class KvClient:
         bootstrap_servers: Kafka's addresses, as ``host:port`` list.
         give_up_s: how long a request is repeated.
         security: Kafka's settings for TLS and login.
-        on_end: called with the time in ms that each request has taken.
+        on_end: called with the key of each request that was answered or given up, and the time in ms that it has taken.
     """
 
     def __init__(
@@ -83,7 +94,7 @@ class KvClient:
         *,
         give_up_s: float = 15.0,
         security: Mapping[str, str] | None = None,
-        on_end: Callable[[float], object] = lambda _: None,
+        on_end: Callable[[str, float], object] = lambda *_: None,
     ) -> None:
         self._on_end = on_end
         self.routing: RoutingClient = routing_client(cluster, bootstrap_servers, security=security)
@@ -147,7 +158,7 @@ class KvClient:
                 counts.failed += given_up
                 if answered or given_up:
                     counts.longest_ms = max(counts.longest_ms, elapsed_s * 1_000)
-                    self._on_end(elapsed_s * 1_000)
+                    self._on_end(key, elapsed_s * 1_000)
             if isinstance(outcome, dict) and answered:
                 return outcome, sent_s
             if given_up:

@@ -12,8 +12,8 @@ from typing import Final
 import structlog
 
 from controlplane.routing import RoutingTable
-from examples.kv.protocol import Connections, Message, Place, Unreachable
 from examples.kv.store import Holding, Row, SlotStore, Ticket, Token, Value, Version
+from examples.serving.protocol import Connections, Message, Place, Unreachable
 
 ADDRESS_NAME: Final = "kv"
 _FETCH_TIMEOUT_S: Final = 5.0

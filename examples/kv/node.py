@@ -3,49 +3,36 @@
 python -m examples.kv.node --cluster demo --node-id n1 --bootstrap-servers localhost:9092
 """
 
-import argparse
-import logging
-import os
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
-import structlog
-
-from controlplane import node_agent
-from controlplane.node import Access, Epoch, NodeCallbacks, NodeLoad, SessionState, SlotChanged, SlotGained, SlotLost
+from controlplane.node import Access, Epoch, NodeLoad, SlotChanged, SlotGained, SlotLost
 from controlplane.routing import RoutingTable
-from examples.kv.load import LoadMeter, Work, resident_memory
+from examples.kv.load import LoadMeter
 from examples.kv.moving import ADDRESS_NAME, Mover, place_of
-from examples.kv.protocol import Connections, Message, Server, Unreachable
-from examples.kv.security import security_in
 from examples.kv.store import Refused, Row, SlotStore, Token, Value, Version
+from examples.serving.protocol import Connections, Message, Place, Server, Unreachable
+from examples.serving.service import Service, serve, service_parser
 
 _COPY_TIMEOUT_S: Final = 1.0
-_TELL_OWNERS_S: Final = 1.0
-_DRAIN_MS: Final = 20_000
-_LINGER_S: Final = 2.0
 
 
-class KvNode(NodeCallbacks):
-    """The service of one process. The agent determines what the node owns."""
+class KvNode(Service):
+    """The service of one process. The agent determines which slots it leads and follows.
 
-    def __init__(
-        self,
-        cluster: str,
-        bootstrap_servers: str,
-        node_id: str,
-        host: str,
-        port: int,
-        load_s: float,
-        *,
-        security: Mapping[str, str] | None = None,
-        copy_s: float = 0.0,
-    ) -> None:
+    Args:
+        node_id: its name in the cluster.
+        place: where it listens; port 0 takes a free one.
+        copy_s: a copied slot counts as complete this much later, like a large one.
+    """
+
+    version = "kv-1"
+
+    def __init__(self, node_id: str, place: Place = ("127.0.0.1", 0), *, copy_s: float = 0.0) -> None:
         self.node_id = node_id
         self._copy_s = copy_s
         self.store = SlotStore()
@@ -55,35 +42,20 @@ class KvNode(NodeCallbacks):
         self._adopted: RoutingTable | None = None
         self._adopting = threading.Lock()
         self._mover = Mover(node_id, self.store, self._connections, self._follow, self._complete)
-        self._server = Server((host, port), self.answer)
-        self.agent = node_agent(
-            cluster,
-            bootstrap_servers,
-            node_id,
-            addresses={ADDRESS_NAME: self._server.place},
-            callbacks=self,
-            load_source=self._load,
-            load_interval_ms=round(load_s * 1_000),
-            version="kv-1",
-            security=security,
-        )
-        self._logger = structlog.get_logger().bind(cluster=cluster, node=node_id)
+        self._server = Server(place, self.answer)
 
-    def run(self) -> SessionState:
-        """Serve until SIGTERM or SIGINT, then hand everything over and leave. Also ends if another process replaces it.
+    @property
+    def addresses(self) -> Mapping[str, Place]:
+        """Where it answers clients and the other nodes."""
+        return {ADDRESS_NAME: self._server.place}
 
-        Returns:
-            ``LEFT`` or ``SUPERSEDED``.
-        """
+    def start(self) -> None:
+        """Begin to fetch what the agent says."""
         self._mover.start()
-        threading.Thread(target=self._tell_owners, name="kv-load", daemon=True).start()
-        self.agent.start()
-        self._logger.info("key-value node serves", place=self._server.place)
-        ended_as = self.agent.run_until_signal(timeout_ms=_DRAIN_MS)
-        # Other nodes own everything by now, and may still be fetching it.
-        time.sleep(_LINGER_S)
+
+    def close(self) -> None:
+        """Answer no more requests."""
         self._server.close()
-        return ended_as
 
     # -- what the agent tells -----------------------------------------------------------------------------------------
 
@@ -170,9 +142,6 @@ class KvNode(NodeCallbacks):
                     return self._copy(request)
                 case "fetch":
                     return self._mover.answer(request)
-                case "load":
-                    self._meter.add_owned({bundle_id: Work(*work) for bundle_id, work in request["bundles"].items()})
-                    return {"status": "ok"}
                 case "status":
                     return self._status()
                 case other:
@@ -187,13 +156,13 @@ class KvNode(NodeCallbacks):
                 failure = self._copy_to(follower, slot_id, row, key, value)
                 if failure is not None:
                     return {"status": "error", "message": f"follower {follower} has no copy: {failure}"}
-            self._count(slot_id, key, len(key) + len(text), 0)
+            self._meter.count(slot_id, len(key) + len(text))
         return {"status": "ok", "slot": slot_id, "node": self.node_id, "version": value.version}
 
     def _get(self, key: str) -> Message:
         with self._serve(key) as slot_id:
             text = self.store.get(slot_id, key)
-            self._count(slot_id, key, 0, len(text or ""))
+            self._meter.count(slot_id, len(text or ""))
         return {"status": "ok", "value": text}
 
     @contextmanager
@@ -249,73 +218,19 @@ class KvNode(NodeCallbacks):
 
     # -- load ---------------------------------------------------------------------------------------------------------
 
-    def _count(self, slot_id: int, key: str, bytes_in: int, bytes_out: int) -> None:
-        table = self.agent.table
-        namespace, separator, _ = key.partition(":")
-        bundle_id = None
-        if table is not None and separator and namespace in table.namespaces:
-            bundle_id = table.bundle_for(namespace, key).bundle_id
-        self._meter.count(slot_id, bundle_id, key, bytes_in, bytes_out)
-
-    def _tell_owners(self) -> None:
-        while True:
-            time.sleep(_TELL_OWNERS_S)
-            table = self.agent.table
-            by_owner: dict[str, dict[str, Work]] = {}
-            for bundle_id, work in self._meter.take_served().items():
-                bundle = table.bundles.get(bundle_id) if table else None
-                if bundle is not None and bundle.owner is not None:
-                    by_owner.setdefault(bundle.owner, {})[bundle_id] = work
-            self._meter.add_owned(by_owner.pop(self.node_id, {}))
-            for owner, bundles in by_owner.items():
-                place = place_of(table, owner)
-                try:
-                    if place is not None:
-                        self._connections.ask(place, {"op": "load", "bundles": bundles}, _COPY_TIMEOUT_S)
-                except Unreachable as error:
-                    self._logger.info("load not told", owner=owner, error=str(error))
-
-    def _load(self) -> NodeLoad:
-        table = self.agent.table
-        bundles = table.bundles.items() if table else ()
-        owned = sorted(bundle_id for bundle_id, bundle in bundles if bundle.owner == self.node_id)
-        bundle_loads, slot_loads, cpu = self._meter.report(owned, self.store.stored_bytes())
-        return NodeLoad(cpu=cpu, memory=resident_memory(), bundles=bundle_loads, slots=slot_loads)
-
-
-def end_process(failed: threading.ExceptHookArgs) -> None:
-    """End the process after an error in any thread, because the cluster replaces only a node that has ended."""
-    structlog.get_logger().error("thread_failed", exc_info=(failed.exc_type, failed.exc_value, failed.exc_traceback))
-    os._exit(1)
+    def load(self) -> NodeLoad:
+        """What the process takes, and the requests for the slots that it leads."""
+        return self._meter.report(self.store.stored_bytes())
 
 
 def main() -> int:
     """The command line. Returns the exit status: 1 if another process has replaced this one."""
-    threading.excepthook = end_process
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
-    parser = argparse.ArgumentParser(description="A node of the key-value service.")
-    parser.add_argument("--cluster", required=True)
-    parser.add_argument("--node-id", required=True)
-    parser.add_argument("--bootstrap-servers", required=True)
-    parser.add_argument("--security", type=Path, help="a file with Kafka's settings for TLS and login, KEY=VALUE lines")
-    parser.add_argument("--host", default="127.0.0.1", help="where it listens; published to the other nodes as given")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser = service_parser("A node of the key-value service.")
     parser.add_argument(
         "--copy-s", type=float, default=0.0, help="a copied slot counts as complete this much later, like a large one"
     )
-    parser.add_argument("--load-interval-s", type=float, default=5.0, help="interval of load reports")
     options = parser.parse_args()
-    ended_as = KvNode(
-        options.cluster,
-        options.bootstrap_servers,
-        options.node_id,
-        options.host,
-        options.port,
-        options.load_interval_s,
-        security=security_in(options.security),
-        copy_s=options.copy_s,
-    ).run()
-    return 0 if ended_as is SessionState.LEFT else 1
+    return serve(KvNode(options.node_id, (options.host, options.port), copy_s=options.copy_s), options)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,16 @@
 """Skewed traffic: requests at a given rate, most of them for few keys, with a ledger of the PUTs."""
 
-import argparse
 import itertools
-import json
-import logging
 import random
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Final
 
-import structlog
-
 from examples.kv.client import Acknowledged, Counts, GivenUp, KvClient
-from examples.kv.security import security_in
+from examples.serving.command_line import parser_of, print_results_only, security_in
+from examples.serving.counts import print_counts, print_counts_until_stopped
 
 _WORKERS: Final = 8
 _KEYS_PER_WORKER: Final = 100
@@ -52,7 +45,6 @@ class Traffic:
     Args:
         client: sends the requests.
         rate_per_s: requests of all workers together.
-        namespace: the keys' namespace, ``namespace:key``.
         seed: of the choice of keys.
         on_acknowledged: called by the worker's thread for every acknowledged PUT.
     """
@@ -62,14 +54,12 @@ class Traffic:
         client: KvClient,
         rate_per_s: float,
         *,
-        namespace: str = "kv",
         seed: int = 1,
         on_acknowledged: Callable[[Acknowledged], object] = lambda _: None,
     ) -> None:
         self.ledgers = [Ledger() for _ in range(_WORKERS)]
         self._client = client
         self._interval_s = _WORKERS / rate_per_s
-        self._namespace = namespace
         self._on_acknowledged = on_acknowledged
         self._stopping = threading.Event()
         self._resting = threading.Event()
@@ -133,7 +123,7 @@ class Traffic:
             # A worker that was delayed does not send the missed requests at once, which would be a burst.
             due_s = max(due_s, time.monotonic() - 1.0) + self._interval_s
             rank = chance.choices(range(_KEYS_PER_WORKER), cum_weights=cumulated)[0]
-            self._ask(ledger, f"{self._namespace}:{number}-{rank}", put=chance.random() < _PUT_SHARE)
+            self._ask(ledger, f"{number}-{rank}", put=chance.random() < _PUT_SHARE)
 
     def _ask(self, ledger: Ledger, key: str, *, put: bool) -> None:
         try:
@@ -150,55 +140,40 @@ class Traffic:
 
 def main() -> None:
     """Send traffic until SIGTERM, SIGINT or the end of ``--seconds``. Each second print counts as a line of JSON."""
-    parser = argparse.ArgumentParser(description="Skewed traffic for the key-value service.")
-    parser.add_argument("--cluster", required=True)
-    parser.add_argument("--bootstrap-servers", required=True)
-    parser.add_argument("--security", type=Path, help="a file with Kafka's settings for TLS and login, KEY=VALUE lines")
+    parser = parser_of("Skewed traffic for the key-value service.")
     parser.add_argument("--rate", type=float, default=200.0, help="requests a second")
-    parser.add_argument("--namespace", default="kv")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
-    # Standard output has the counts only.
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    asked = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: asked.set())
+    print_results_only()
     with KvClient(options.cluster, options.bootstrap_servers, security=security_in(options.security)) as client:
-        traffic = Traffic(client, options.rate, namespace=options.namespace)
+        traffic = Traffic(client, options.rate)
         traffic.start()
-        total = Counts()
-        began_s = time.monotonic()
-        while not asked.wait(1.0) and time.monotonic() - began_s < options.seconds:
-            traffic.check()
-            total = _print_counts(client, total)
+        total = _Total(client, traffic)
+        print_counts_until_stopped(total.take, options.seconds)
         traffic.stop()
-        _print_counts(client, total)
+        print_counts(total.take())
 
 
-def _print_counts(client: KvClient, total: Counts) -> Counts:
-    """Print the counts of the last interval and of the whole run. Returns those of the whole run."""
-    interval = client.take_counts()
-    total = Counts(
-        total.answered + interval.answered,
-        total.refused + interval.refused,
-        total.retried + interval.retried,
-        total.failed + interval.failed,
-        max(total.longest_ms, interval.longest_ms),
-        total.of_many_attempts + interval.of_many_attempts,
-    )
-    table = client.routing.table
-    line = {
-        "at_ms": round(time.time() * 1_000),
-        "epoch": table.epoch if table else 0,
-        "answered": total.answered,
-        "refused": total.refused,
-        "retried": total.retried,
-        "failed": total.failed,
-        "longest_ms": round(total.longest_ms, 1),
-        "interval": asdict(interval),
-    }
-    print(json.dumps(line), flush=True)
-    return total
+class _Total:
+    """Adds up what a client counted."""
+
+    def __init__(self, client: KvClient, traffic: Traffic) -> None:
+        self._client = client
+        self._traffic = traffic
+        self._counts = Counts()
+
+    def take(self) -> dict[str, object]:
+        """The counts of the whole run, and those since the last call."""
+        self._traffic.check()
+        interval = self._client.take_counts()
+        self._counts = total = self._counts.plus(interval)
+        table = self._client.routing.table
+        return {
+            "epoch": table.epoch if table else 0,
+            "answered": total.answered,
+            "refused": total.refused,
+            "retried": total.retried,
+            "failed": total.failed,
+            "longest_ms": round(total.longest_ms, 1),
+            "interval": asdict(interval),
+        }

@@ -8,8 +8,8 @@ client           the client library: it finds the broker of a topic, and asks ag
 traffic          producers and subscribers at a given rate, with a ledger of what was acknowledged
 rolling_restart  a restart of all brokers under traffic: ``python -m examples.pubsub.rolling_restart``
 
-Clients and brokers talk as those of the key-value example do (:mod:`examples.kv.protocol`). Run it from the checkout's
-root, with a cluster that has a controller and a namespace::
+What it shares with the key-value service is in :mod:`examples.serving`; :mod:`examples.kv_and_pubsub` serves both by
+one node. Run it from the checkout's root, with a cluster that has a controller and a namespace::
 
     controlplane namespaces create shop/orders
     python -m examples.pubsub.rolling_restart --cluster local --bootstrap-servers localhost:9092 --namespace shop/orders

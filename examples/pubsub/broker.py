@@ -1,99 +1,66 @@
 """A broker: it owns bundles, and serves the topics in them.
 
-python -m examples.pubsub.broker --cluster demo --broker-id b1 --bootstrap-servers localhost:9092 --directory topics
+python -m examples.pubsub.broker --cluster demo --node-id b1 --bootstrap-servers localhost:9092 --directory topics
 """
 
-import argparse
-import logging
-import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from controlplane import node_agent
 from controlplane.node import (
     Access,
     Bundle,
     FencingToken,
-    NodeAgent,
-    NodeCallbacks,
     NodeLoad,
     ServedCall,
-    SessionState,
     SlotGained,
     TopicLoad,
 )
-from examples.kv.protocol import Message, Place, Server
-from examples.kv.security import security_in
 from examples.pubsub.client import ADDRESS_NAME
 from examples.pubsub.load import LoadMeter
 from examples.pubsub.open_topics import OpenTopics
 from examples.pubsub.topic_file import Refused, TopicFile, TopicMessage, namespace_of
+from examples.serving.protocol import Message, Place, Server
+from examples.serving.service import Service, serve, service_parser
 
 _PATIENCE_S: Final = 1.0
 """How long a request waits here while its bundle is on its way to another broker, or is being opened.
 
 Most handoffs end in this time. Then the client asks once more, at the right place, instead of asking in vain."""
 _LOOK_AGAIN_S: Final = 0.02
-_DRAIN_MS: Final = 20_000
-_LINGER_S: Final = 2.0
 
 Work = Callable[[TopicFile, FencingToken], Message]
 """What is to be done for a request when its topic is served here."""
 
 
-class Broker(NodeCallbacks):
+class Broker(Service):
     """The service of one process. The agent determines which bundles it owns.
 
     Args:
         broker_id: its name in the cluster.
-        make_agent: makes the agent: ``controlplane.node_agent`` with everything that is not given here.
         directory: where all brokers have the files of the topics.
         place: where it listens; port 0 takes a free one.
-        load_interval_s: interval of the load reports.
     """
 
-    def __init__(
-        self,
-        broker_id: str,
-        make_agent: Callable[..., NodeAgent],
-        directory: Path,
-        place: Place = ("127.0.0.1", 0),
-        load_interval_s: float = 5.0,
-    ) -> None:
+    version = "pubsub-1"
+
+    def __init__(self, broker_id: str, directory: Path, place: Place = ("127.0.0.1", 0)) -> None:
         self._broker_id = broker_id
         self._topics = OpenTopics(directory)
         self._changed = threading.Condition()
         self._meter = LoadMeter()
         self._logger = structlog.get_logger().bind(broker=broker_id)
         self._server = Server(place, self.answer)
-        self.agent = make_agent(
-            broker_id,
-            addresses={ADDRESS_NAME: self._server.place},
-            callbacks=self,
-            load_source=self._load,
-            load_interval_ms=round(load_interval_s * 1_000),
-            version="pubsub-1",
-        )
 
-    def run(self) -> SessionState:
-        """Serve until SIGTERM or SIGINT, then hand everything over and leave. Also ends if another process replaces it.
-
-        Returns:
-            ``LEFT`` or ``SUPERSEDED``.
-        """
-        self.agent.start()
-        self._logger.info("broker serves", place=self._server.place)
-        ended_as = self.agent.run_until_signal(timeout_ms=_DRAIN_MS)
-        time.sleep(_LINGER_S)  # Clients that have not heard of it are told whom to ask.
-        self.close()
-        return ended_as
+    @property
+    def addresses(self) -> Mapping[str, Place]:
+        """Where it answers clients."""
+        return {ADDRESS_NAME: self._server.place}
 
     def close(self) -> None:
         """Answer no more requests."""
@@ -204,7 +171,8 @@ class Broker(NodeCallbacks):
         with self._changed:
             self._changed.notify_all()
 
-    def _load(self) -> NodeLoad:
+    def load(self) -> NodeLoad:
+        """What the process takes, and the messages in the bundles that it owns."""
         table = self.agent.table
         bundles = table.bundles.values() if table else ()
         owned = [bundle for bundle in bundles if bundle.serving_node == self._broker_id]
@@ -218,28 +186,12 @@ def _is_elsewhere(call: ServedCall) -> bool:
     return call.bundle is None or (call.ask is not None and call.ask == call.bundle.serving_node)
 
 
-def _end_process(failed: threading.ExceptHookArgs) -> None:
-    """End the process after an error in any thread, because the cluster replaces only a node that has ended."""
-    structlog.get_logger().error("thread_failed", exc_info=(failed.exc_type, failed.exc_value, failed.exc_traceback))
-    os._exit(1)
-
-
 def main() -> int:
     """The command line. Returns the exit status: 1 if another process has replaced this one."""
-    threading.excepthook = _end_process
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
-    parser = argparse.ArgumentParser(description="A broker of the publish-subscribe service.")
-    parser.add_argument("--cluster", required=True)
-    parser.add_argument("--broker-id", required=True)
-    parser.add_argument("--bootstrap-servers", required=True)
+    parser = service_parser("A broker of the publish-subscribe service.")
     parser.add_argument("--directory", type=Path, required=True, help="where all brokers have the files of the topics")
-    parser.add_argument("--security", type=Path, help="a file with Kafka's settings for TLS and login, KEY=VALUE lines")
-    parser.add_argument("--host", default="127.0.0.1", help="where it listens; published to clients as given")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     options = parser.parse_args()
-    make_agent = partial(node_agent, options.cluster, options.bootstrap_servers, security=security_in(options.security))
-    broker = Broker(options.broker_id, make_agent, options.directory, (options.host, options.port))
-    return 0 if broker.run() is SessionState.LEFT else 1
+    return serve(Broker(options.node_id, options.directory, (options.host, options.port)), options)
 
 
 if __name__ == "__main__":

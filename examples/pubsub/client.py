@@ -1,5 +1,9 @@
 """The client library of the publish-subscribe service: finds the broker of a topic, and asks again where it is told to.
 
+With traffic as a command, for a namespace that exists:
+
+python -m examples.pubsub.client --cluster demo --bootstrap-servers localhost:9092 --namespace shop/orders --rate 200
+
 A request is repeated until a broker has carried it out, or has been asked often enough. That harms nothing: a message
 that is sent again counts once.
 """
@@ -11,8 +15,8 @@ from uuid import uuid4
 
 from controlplane import NoRouteError
 from controlplane.routing import RoutingClient
-from examples.kv.protocol import Connections, Message, Place, Unreachable
 from examples.pubsub.topic_file import TopicMessage, namespace_of
+from examples.serving.protocol import Connections, Message, Place, Unreachable
 
 ADDRESS_NAME: Final = "pubsub"
 _ANSWER_TIMEOUT_S: Final = 3.0
@@ -169,3 +173,9 @@ class Subscriber:
         messages = [TopicMessage(*message) for message in answer["messages"]]
         self.offset += len(messages)
         return messages
+
+
+if __name__ == "__main__":
+    from examples.pubsub.traffic import main
+
+    main()

@@ -1,13 +1,11 @@
 """A broker's measurements of its own work: for load reports by bundle, and for splits by topic."""
 
-import os
 import threading
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from controlplane.node import BundleLoad, NodeLoad, ResourceUsage, TopicLoad
-from examples.kv.load import resident_memory
+from controlplane.node import BundleLoad, NodeLoad, TopicLoad
+from examples.serving.usage import Usage, resident_memory
 
 
 @dataclass(slots=True)
@@ -30,8 +28,7 @@ class LoadMeter:
         self._work: dict[str, _Work] = {}
         self._last: dict[str, _Work] = {}
         self._last_s = 1.0
-        self._since_s = time.monotonic()
-        self._cpu_s = time.process_time()
+        self._usage = Usage()
 
     def produced(self, topic: str, producer: str, byte_count: int) -> None:
         """Count a message of a producer."""
@@ -58,14 +55,11 @@ class LoadMeter:
     def report(self, owned: Mapping[str, Collection[str]]) -> NodeLoad:
         """The load since the last report, for the bundles that this broker owns: their ids, and their open topics."""
         with self._lock:
-            now_s, cpu_s = time.monotonic(), time.process_time()
-            seconds, used_s = max(now_s - self._since_s, 1e-3), cpu_s - self._cpu_s
-            self._since_s, self._cpu_s = now_s, cpu_s
+            cpu, seconds = self._usage.take()
             self._last, self._last_s, self._work = self._work, seconds, {}
             work = self._last
-        cores = os.cpu_count() or 1
         return NodeLoad(
-            cpu=ResourceUsage(100.0 * used_s / seconds, 100.0 * cores),
+            cpu=cpu,
             memory=resident_memory(),
             bundles=tuple(_bundle_load(bundle_id, topics, work, seconds) for bundle_id, topics in owned.items()),
         )

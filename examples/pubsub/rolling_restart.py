@@ -7,7 +7,6 @@ if a message is there twice or out of order.
 """
 
 import argparse
-import logging
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -15,13 +14,11 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-import structlog
-
 from controlplane import routing_client
-from examples.kv.security import security_in
 from examples.pubsub.client import PubSubClient
 from examples.pubsub.traffic import Traffic
-from examples.restarts import Processes, restart_each, wait_until
+from examples.serving.command_line import parser_of, print_results_only, security_in
+from examples.serving.restarts import Processes, restart_each, wait_until
 
 _REST_S: Final = 3.0
 
@@ -74,7 +71,7 @@ def broker_command(
 
     def command(broker_id: str) -> list[str]:
         return [
-            *(sys.executable, "-m", "examples.pubsub.broker", "--cluster", cluster, "--broker-id", broker_id),
+            *(sys.executable, "-m", "examples.pubsub.broker", "--cluster", cluster, "--node-id", broker_id),
             *("--bootstrap-servers", bootstrap_servers, "--directory", str(directory)),
             *(("--security", str(security)) if security else ()),
         ]
@@ -85,11 +82,7 @@ def broker_command(
 def main() -> int:
     """The command line. Returns the exit status."""
     options = _options()
-    # Standard output has the result only.
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    print_results_only()
     directory = options.directory or Path(tempfile.mkdtemp(prefix="pubsub-"))
     directory.mkdir(parents=True, exist_ok=True)
     print(f"topics and outputs of the brokers: {directory}")
@@ -115,16 +108,12 @@ def main() -> int:
     print(f"out of order for their key: {findings.out_of_order}")
     print(f"sent more than 3 times: {traffic.of_many_attempts}")
     print(f"given up: {traffic.given_up}")
-    print(f"time to acknowledge, 99.9 percent: {traffic.latencies.percentile_ms(99.9):.0f} ms")
-    print(f"time to acknowledge, longest: {traffic.latencies.percentile_ms(100):.0f} ms")
+    print("\n".join(traffic.latencies.lines("topics")))
     return 0 if findings.are_good else 1
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Restart all brokers under traffic, one after the other.")
-    parser.add_argument("--cluster", required=True)
-    parser.add_argument("--bootstrap-servers", required=True)
-    parser.add_argument("--security", type=Path, help="a file with Kafka's settings for TLS and login, KEY=VALUE lines")
+    parser = parser_of("Restart all brokers under traffic, one after the other.")
     parser.add_argument("--namespace", required=True, help="of the topics; it has to exist")
     parser.add_argument("--directory", type=Path, help="of topics and outputs; default: a new one for temporary files")
     parser.add_argument("--brokers", type=int, default=3)

@@ -10,12 +10,16 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
+from uuid import uuid4
 
+from controlplane import routing_client
 from examples.pubsub.client import GivenUp, Producer, PubSubClient, Subscriber
 from examples.pubsub.topic_file import TopicMessage
-from examples.restarts import Latencies
+from examples.serving.command_line import parser_of, print_results_only, security_in
+from examples.serving.counts import print_counts, print_counts_until_stopped
+from examples.serving.restarts import Latencies
 
 _KEYS: Final = 10
 _ATTEMPTS_AT_MOST: Final = 3
@@ -92,7 +96,9 @@ class Traffic:
 
     Attributes:
         ledgers: one for each topic.
-        latencies: from when a message was due to its acknowledgement.
+        latencies: from when a message was due to its acknowledgement, by topic.
+        acknowledged: messages that were acknowledged.
+        repeated: attempts after the first one.
         given_up: messages that were not acknowledged.
         of_many_attempts: messages that took more than 3 attempts.
     """
@@ -100,6 +106,8 @@ class Traffic:
     def __init__(self, client: PubSubClient, topics: Sequence[str], rate_per_s: float) -> None:
         self.ledgers = [Ledger(topic) for topic in topics]
         self.latencies = Latencies()
+        self.acknowledged = 0
+        self.repeated = 0
         self.given_up = 0
         self.of_many_attempts = 0
         self._client = client
@@ -131,24 +139,31 @@ class Traffic:
         self._ending.set()
         for thread in self._subscribers:
             thread.join()
-        if self._failure is not None:
-            raise self._failure
+        self.check()
         total = Findings()
         for ledger in self.ledgers:
             total = total.plus(ledger.findings(ledger.received))
         return total
 
+    def check(self) -> None:
+        """Raise the error that ended a producer or a subscriber, if there was one."""
+        if self._failure is not None:
+            raise self._failure
+
     def _threads(self, work: Callable[[Ledger], None]) -> list[threading.Thread]:
         def guarded(ledger: Ledger) -> None:
             try:
                 work(ledger)
-            except BaseException as failure:  # noqa: BLE001 - raised by `stop`
+            except BaseException as failure:  # noqa: BLE001 - raised by `check` and `stop`
                 self._failure = failure
 
         return [threading.Thread(target=guarded, args=(ledger,), daemon=True) for ledger in self.ledgers]
 
     def _all_received(self) -> bool:
-        return all(len(ledger.received) >= len(ledger.acknowledged) for ledger in self.ledgers)
+        """Whether every message that was acknowledged was received. One that was given up may be there as well."""
+        return all(
+            ledger.acknowledged <= {int(message.text) for message in list(ledger.received)} for ledger in self.ledgers
+        )
 
     def _produce(self, ledger: Ledger) -> None:
         producer = Producer(self._client, ledger.topic)
@@ -165,9 +180,11 @@ class Traffic:
             with self._lock:
                 self.given_up += 1
             return
-        self.latencies.note((time.monotonic() - due_s) * 1_000)
+        self.latencies.note(ledger.topic, (time.monotonic() - due_s) * 1_000)
         ledger.acknowledged.add(ledger.sent)
         with self._lock:
+            self.acknowledged += 1
+            self.repeated += acknowledged.attempts - 1
             self.of_many_attempts += acknowledged.attempts > _ATTEMPTS_AT_MOST
 
     def _receive(self, ledger: Ledger) -> None:
@@ -175,3 +192,28 @@ class Traffic:
         while not self._ending.is_set():
             with contextlib.suppress(GivenUp):
                 ledger.received += subscriber.receive()
+
+
+def main() -> None:
+    """Send messages until SIGTERM, SIGINT or the end of ``--seconds``. Each second print counts as a line of JSON."""
+    parser = parser_of("A producer and a subscriber for each of several topics of the publish-subscribe service.")
+    parser.add_argument("--namespace", required=True, help="of the topics; it has to exist")
+    parser.add_argument("--topics", type=int, default=12)
+    parser.add_argument("--rate", type=float, default=300.0, help="messages a second to all topics together")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    options = parser.parse_args()
+    print_results_only()
+    routing = routing_client(options.cluster, options.bootstrap_servers, security=security_in(options.security))
+    new = uuid4().hex[:8]  # What an earlier run has left is in other topics.
+    with PubSubClient(routing) as client:
+        topics = [f"persistent://{options.namespace}/{new}-{number}" for number in range(1, options.topics + 1)]
+        traffic = Traffic(client, topics, options.rate)
+        traffic.start()
+        print_counts_until_stopped(lambda: _counts(traffic), options.seconds)
+        findings = traffic.stop()
+        print_counts({**_counts(traffic), **asdict(findings)})
+
+
+def _counts(traffic: Traffic) -> dict[str, object]:
+    traffic.check()
+    return {"answered": traffic.acknowledged, "refused": traffic.repeated, "failed": traffic.given_up}

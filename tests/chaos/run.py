@@ -17,10 +17,10 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.membership.events import FencingCause, NodeFenced
 from controlplane.inspection.readers import DecisionFollower, LoggedDecision, read_last_heartbeats
 from examples.kv.client import Acknowledged
+from examples.kv.history import Verdict, judge
 from tests.chaos.broker_fault_kinds import WRONG_CLOCKS
 from tests.chaos.faults import LEADER_DEATHS, FaultKind, Injector, Victims
 from tests.chaos.fencings import judge_fencings
-from tests.chaos.history import Verdict, judge
 from tests.chaos.moving_bundles import Moves, MovingBundles
 from tests.chaos.settled import slots_without_source, stopped_by_themselves, wait_until_settled
 from tests.kills.cluster import KvCluster

@@ -6,8 +6,6 @@ It looks a hundred times a second at what its agent would accept: some slots, an
 keeps calls for them open for a while, so that releases have something to wait for.
 """
 
-import argparse
-import logging
 import os
 import random
 import sys
@@ -18,8 +16,6 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
-
-import structlog
 
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.bundles.ranges import bundle_hash
@@ -35,8 +31,8 @@ from controlplane.node import (
     TopicLoad,
 )
 from controlplane.node.served_call import ServedSlotCall
-from examples.kv.node import KvNode, end_process
-from examples.kv.security import security_in
+from examples.kv.node import KvNode
+from examples.serving.service import Service, run, serve, service_parser
 from tests.chaos.served import Process, ServedWriter, path_of
 
 NAMESPACES: Final = ("chaos/left", "chaos/right")
@@ -44,7 +40,6 @@ KEYS: Final = tuple(f"k{number}" for number in range(16))
 SLOTS: Final = tuple(SlotId(number) for number in range(0, 256, 8))
 """Thirty-two of the slots of a new cluster."""
 _LOOK_EVERY_S: Final = 0.01
-_LOAD_EVERY_S: Final = 5.0
 _LONGEST_CALL_US: Final = 100_000
 _LONGEST_REST_US: Final = 100_000
 
@@ -120,15 +115,20 @@ class WatchedKvNode(KvNode):
         """The watched keys, so that splits by topics find bounds."""
         return [TopicLoad(key, 1.0, 1.0, 1.0, 1.0) for key in KEYS if bundle.lower <= bundle_hash(key) < bundle.end]
 
-    def run_watched(self, folder: Path) -> SessionState:
-        """Serve until a signal, and write down into a folder what would be served."""
+    def __init__(self, node_id: str, folder: Path) -> None:
+        """Write down into this folder what would be served."""
+        super().__init__(node_id)
+        self._folder = folder
+
+    def run_watched(self, service: Service) -> SessionState:
+        """Serve until a signal, and write down what would be served."""
         process, ended = Process(self.node_id, os.getpid()), threading.Event()
-        with path_of(folder, process).open("wb", buffering=0) as stream:
+        with path_of(self._folder, process).open("wb", buffering=0) as stream:
             watch = Watch(self.agent, ServedWriter(stream), random.Random(str(process)))
             thread = threading.Thread(target=_look_on, args=(watch, ended), name="watch", daemon=True)
             thread.start()
             try:
-                return self.run()
+                return run(service)
             finally:
                 ended.set()
                 thread.join()
@@ -160,25 +160,11 @@ def _now_us() -> int:
 
 def main() -> int:
     """The command line. Returns the exit status: 1 if another process has replaced this one."""
-    threading.excepthook = end_process
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
-    parser = argparse.ArgumentParser(description="A key-value node that writes down what it would serve.")
-    parser.add_argument("--cluster", required=True)
-    parser.add_argument("--node-id", required=True)
-    parser.add_argument("--bootstrap-servers", required=True)
-    parser.add_argument("--security", type=Path, help="a file with Kafka's settings for TLS and login, KEY=VALUE lines")
+    parser = service_parser("A key-value node that writes down what it would serve.")
     parser.add_argument("--served-into", type=Path, required=True, help="the folder into which it writes")
     options = parser.parse_args()
-    node = WatchedKvNode(
-        options.cluster,
-        options.bootstrap_servers,
-        options.node_id,
-        "127.0.0.1",
-        0,
-        _LOAD_EVERY_S,
-        security=security_in(options.security),
-    )
-    return 0 if node.run_watched(options.served_into) is SessionState.LEFT else 1
+    node = WatchedKvNode(options.node_id, options.served_into)
+    return serve(node, options, run=node.run_watched)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def test_candidates_came_back_from_delta(kept_demo: dict[str, object]) -> None:
     """The hot namespace is in the rows that SQL gave."""
     queries = kept_demo["queries"]
     assert isinstance(queries, list)
-    assert any(row["bundle_id"].startswith("hot/") for row in queries[0]["rows"])
+    assert any(row["bundle_id"].startswith("demo/hot/") for row in queries[0]["rows"])
     assert all(query["rows"] for query in queries)
 
 
@@ -192,7 +192,7 @@ def test_leader(command: RunHere) -> None:
 def test_namespaces(command: RunHere) -> None:
     """Created by the demo, and one more by hand; the same one again is refused."""
     names = [row["namespace"] for row in json.loads(command("namespaces", "list", "--format", "json").stdout)]
-    assert names == ["calm", "hot"]
+    assert names == ["demo/calm", "demo/hot"]
     assert json.loads(command("namespaces", "create", "more", "--format", "json").stdout)["outcome"] == "done"
     assert "exists already" in command("namespaces", "create", "more", status=1).stdout
 

@@ -17,8 +17,8 @@ from controlplane.core.slots.table import Slot
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from examples.kv.moving import ADDRESS_NAME, Mover
-from examples.kv.protocol import Connections, Message, Place, Unreachable
 from examples.kv.store import Refused, Row, SlotStore, Token, Value
+from examples.serving.protocol import Connections, Message, Place, Unreachable
 
 NAMES = ("a", "b", "c", "d")
 SLOT = 0

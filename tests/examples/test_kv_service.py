@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.kafka_log import KafkaLogReader
-from controlplane.codec.inputs import decode_input, encode_input
-from controlplane.config import INTENTS, LOAD_REPORTS
+from controlplane.codec.inputs import decode_input
+from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.reports import LoadReport
-from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.real_cluster import RealCluster
@@ -27,12 +26,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.end_to_end, pytest.mark.timeout(240)
 def cluster(
     kafka_broker: EmbeddedKafka, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
 ) -> Iterator[KvCluster]:
-    """Two nodes with every replica complete, the namespace ``kv``, and traffic."""
+    """Two nodes with every replica complete, and traffic."""
     real = RealCluster(cluster_name, kafka_broker.bootstrap_servers, valkey_server.redis_url, tmp_path)
     with KvCluster(real, controllers=2, nodes=2, rate_per_s=60, history=[]) as started:
-        intent = Intent("kv", IntentKind.CREATE_NAMESPACE.value, "test", {"namespace": "kv"})
-        started.real.send(INTENTS, intent.intent_id, encode_input(intent))
-        started.wait_until(lambda: bool(started.table and "kv" in started.table.namespaces), "the namespace")
         yield started
 
 
@@ -92,26 +88,28 @@ def test_a_process_that_was_replaced_ends_without_a_stack(cluster: KvCluster, tm
 
 
 def test_load_reports_carry_what_the_nodes_really_did(cluster: KvCluster) -> None:
-    """Each bundle is reported by its owner, with the rates of the traffic that there is, and the process's own use."""
+    """Each slot is reported by its leader, with the rates of the traffic that there is, and the process's own use."""
+    reporters = {"n1", "n2"}
 
     def reported() -> bool:
-        reports = load_reports(cluster)
-        rates = [
-            bundle.message_rate_in_per_s + bundle.message_rate_out_per_s
-            for report in reports
-            for bundle in report.bundles
-        ]
-        return sum(1 for rate in rates if rate > 0) >= 4
+        busy = {
+            report.node_id for report in load_reports(cluster) for slot in report.slots if slot.request_rate_per_s > 0
+        }
+        return busy == reporters
 
-    cluster.wait_until(reported, "a report of every bundle with traffic")
+    cluster.wait_until(reported, "a report of slots with traffic by each node")
     assert cluster.table is not None
-    owners = {bundle_id: bundle.owner for bundle_id, bundle in cluster.table.bundles.items()}
+    leaders = {slot.slot_id: slot.leader for slot in cluster.table.slots}
     for report in load_reports(cluster):
         assert report.cpu.usage > 0
         assert 10 < report.memory.usage < report.memory.limit
-        assert all(owners[bundle.bundle_id] == report.node_id for bundle in report.bundles)
-        total = sum(bundle.message_rate_in_per_s + bundle.message_rate_out_per_s for bundle in report.bundles)
-        assert total < 600  # 60 a second are sent; a report may cover a moment only
+        assert report.bundles == ()
+        assert (
+            sum(slot.request_rate_per_s for slot in report.slots) < 600
+        )  # 60 are sent; a report may cover a moment only
+    newest = {report.node_id: report for report in load_reports(cluster)}
+    assert all(leaders[slot.slot_id] == name for name, report in newest.items() for slot in report.slots)
+    assert any(slot.stored_bytes > 0 for report in newest.values() for slot in report.slots)
 
 
 def test_the_traffic_command_prints_counts(cluster: KvCluster) -> None:

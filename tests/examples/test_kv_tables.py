@@ -13,9 +13,9 @@ from controlplane.core.values.identifiers import Epoch
 from controlplane.node import Ownership, SessionState
 from controlplane.node.callbacks import Changes, tell
 from controlplane.node.holdings import HoldingBook
-from examples.kv import node as kv_node
 from examples.kv.node import KvNode
-from examples.kv.protocol import Server
+from examples.serving.protocol import Server
+from examples.serving.service import give_agent
 from tests.unit.node.test_holdings import INCARNATION, Setting
 
 STATUS = {"op": "status"}
@@ -42,12 +42,12 @@ class Agent:
 class Service:
     """The service of node n, beside a hand-written table."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         """Hold slot 0 with all of its data."""
         self.setting = Setting()
         self.agent = Agent(self.setting.book)
-        monkeypatch.setattr(kv_node, "node_agent", lambda *_, **__: self.agent)
-        self.node = KvNode("test", "none", "n", "127.0.0.1", 0, 5.0)
+        self.node = KvNode("n")
+        give_agent(self.node, lambda **_: self.agent)  # type: ignore[arg-type]  # it has what the node asks of it
         self.setting.feed.slot(0, "n").slot(1, "a")
         self.tell(self.show())
         self.node._mover.fetch_once()  # noqa: SLF001 - its thread does not run here
@@ -69,18 +69,18 @@ class Service:
 
 
 @pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+def service() -> Iterator[Service]:
     """A service that leads slot 0."""
-    made = Service(monkeypatch)
+    made = Service()
     yield made
-    made.node._server.close()  # noqa: SLF001 - it listens from its making on
+    made.node.close()  # it listens from its making on
 
 
 def test_a_server_that_is_closed_has_ended_its_thread() -> None:
     """One that goes on serving its closed socket takes a core for as long as the process runs."""
     known = set(threading.enumerate())
     server = Server(("127.0.0.1", 0), lambda message: message)
-    (thread,) = (each for each in threading.enumerate() if each.name == "kv-server" and each not in known)
+    (thread,) = (each for each in threading.enumerate() if each.name == "server" and each not in known)
     server.close()
     thread.join(5)
     assert not thread.is_alive()
@@ -126,24 +126,23 @@ def test_the_service_holds_what_the_table_says_once_it_is_told(
     steps: list[tuple[int, str, str, bool, bool, bool]],
 ) -> None:
     """Whatever tables come, and whether requests come before, between or after their callbacks."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        service = Service(monkeypatch)
-        try:
-            for slot_id, leader, follower, before, skips, after in steps:
-                service.setting.feed.slot(slot_id, leader, *({follower} - {leader}))
-                if skips:
-                    service.setting.feed.commit()
-                    service.setting.read()
-                    service.setting.feed.slot(slot_id, leader)
-                changes = service.show()
-                if before:
-                    service.request()
-                service.tell(changes)
-                if after:
-                    service.request()
-            service.request()
-            table = service.agent.table
-            assert table is not None
-            assert service.node._held == {slot.slot_id for slot in table.slots if "n" in slot.replicas}  # noqa: SLF001
-        finally:
-            service.node._server.close()  # noqa: SLF001
+    service = Service()
+    try:
+        for slot_id, leader, follower, before, skips, after in steps:
+            service.setting.feed.slot(slot_id, leader, *({follower} - {leader}))
+            if skips:
+                service.setting.feed.commit()
+                service.setting.read()
+                service.setting.feed.slot(slot_id, leader)
+            changes = service.show()
+            if before:
+                service.request()
+            service.tell(changes)
+            if after:
+                service.request()
+        service.request()
+        table = service.agent.table
+        assert table is not None
+        assert service.node._held == {slot.slot_id for slot in table.slots if "n" in slot.replicas}  # noqa: SLF001
+    finally:
+        service.node.close()

@@ -9,11 +9,12 @@ from prometheus_client import CollectorRegistry
 
 from controlplane.node import Access
 from controlplane.testing import MemoryCluster
-from examples.kv.protocol import Connections, Message, Place
 from examples.pubsub.broker import Broker
 from examples.pubsub.client import GivenUp, Producer, PubSubClient, Subscriber
 from examples.pubsub.topic_file import TopicMessage
 from examples.pubsub.traffic import Findings, Ledger, Traffic
+from examples.serving.protocol import Connections, Message, Place
+from examples.serving.service import give_agent
 
 NAMESPACE = "shop/orders"
 TOPICS = [f"persistent://{NAMESPACE}/t{number}" for number in range(1, 9)]
@@ -31,9 +32,10 @@ class World:
     def start(self, *broker_ids: str) -> None:
         """Start brokers and wait until they are members."""
         for broker_id in broker_ids:
-            make_agent = partial(self.cluster.agent, registry=CollectorRegistry())
-            self.brokers[broker_id] = Broker(broker_id, make_agent, self.directory, load_interval_s=0.1)
-            self.brokers[broker_id].agent.start()
+            broker = self.brokers[broker_id] = Broker(broker_id, self.directory)
+            registry = CollectorRegistry()
+            give_agent(broker, partial(self.cluster.agent, broker_id, load_interval_ms=100, registry=registry))
+            broker.agent.start()
         self.client.routing.wait_for(lambda table: set(broker_ids) <= table.nodes.keys())
 
     def owner_of(self, topic: str) -> str:
@@ -143,7 +145,7 @@ def test_load_reports_have_the_rates_of_bundles_and_topics(world: World) -> None
     def is_measured() -> bool:
         producer.send("key", "text")
         subscriber.receive()
-        (load,) = [each for each in broker._load().bundles if each.bundle_id == bundle.bundle_id]  # noqa: SLF001 - asked as the agent does
+        (load,) = [each for each in broker.load().bundles if each.bundle_id == bundle.bundle_id]
         rates = load.message_rate_in_per_s, load.message_rate_out_per_s
         throughputs = load.throughput_in_bytes_per_s, load.throughput_out_bytes_per_s
         counts = load.topic_count, load.producer_count, load.consumer_count

@@ -25,7 +25,7 @@ from examples.pubsub.client import GivenUp, Producer, PubSubClient, Subscriber
 from examples.pubsub.rolling_restart import BrokersInTable, broker_command
 from examples.pubsub.topic_file import TopicMessage
 from examples.pubsub.traffic import Findings, Traffic
-from examples.restarts import Processes
+from examples.serving.restarts import Processes
 from tests.helpers.real_cluster import DEADLINE_S, RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.end_to_end, pytest.mark.timeout(300)]

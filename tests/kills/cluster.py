@@ -17,8 +17,8 @@ from controlplane.inspection.readers import DecisionFollower
 from controlplane.routing import RoutingClient
 from examples.kv.client import Acknowledged, KvClient
 from examples.kv.moving import place_of
-from examples.kv.protocol import Connections, Message, Unreachable
 from examples.kv.traffic import Traffic
+from examples.serving.protocol import Connections, Message, Unreachable
 from tests.helpers.real_cluster import RealCluster
 
 READERS = 3

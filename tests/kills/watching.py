@@ -19,7 +19,7 @@ from controlplane.core.session.node_session import SessionState
 from controlplane.inspection.readers import DecisionFollower
 from controlplane.ports import Delivery, OutgoingRecord
 from examples.kv.moving import place_of
-from examples.kv.protocol import Connections, Unreachable
+from examples.serving.protocol import Connections, Unreachable
 from tests.kills.cluster import KvCluster
 from tests.kills.disk import Disk
 from tests.kills.repeating import Repeating

@@ -18,7 +18,10 @@ def archive(wheel: Path) -> zipfile.ZipFile:
     return zipfile.ZipFile(wheel)
 
 
-@pytest.mark.parametrize("folder", ["schemas", "infra/kafka", "infra/redis", "infra/jvm", "examples/kv"])
+@pytest.mark.parametrize(
+    "folder",
+    ["schemas", "infra/kafka", "infra/redis", "infra/jvm", "examples/kv", "examples/pubsub", "examples/serving"],
+)
 def test_wheel_carries_every_resource(archive: zipfile.ZipFile, folder: str) -> None:
     """An installed package encodes records, creates topics, fetches jars and plays the demo without a checkout."""
     files = [path for path in _files(ROOT / folder) if not path.is_relative_to(VECTORS)]

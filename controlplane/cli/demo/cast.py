@@ -16,9 +16,13 @@ from controlplane.intents_client import submit_intent
 from controlplane.ports import LogReader
 from controlplane.routing import RoutingClient
 
-CALM_NAMESPACE = "calm"
-HOT_NAMESPACE = "hot"
-REQUESTS_PER_S = {CALM_NAMESPACE: 50, HOT_NAMESPACE: 240}
+CALM_NAMESPACE = "demo/calm"
+HOT_NAMESPACE = "demo/hot"
+MESSAGES_PER_S = {CALM_NAMESPACE: 30, HOT_NAMESPACE: 200}
+"""By namespace, to all of its topics together."""
+KEY_REQUESTS_PER_S = 50
+TOPICS = 8
+"""In each namespace."""
 LOAD_REPORT_INTERVAL_S = 2
 LOWERED_RULES = (
     "split.max_message_rate_per_s=25",
@@ -75,10 +79,10 @@ class Cast:
         self.stage.processes[controller_id].kill()
 
     def start_node(self, number: int) -> NodeId:
-        """Start a node of the key-value service, or start it again."""
+        """Start a node, which serves keys by slot and topics by bundle, or start it again."""
         node_id = self.node_id(number)
-        interval = str(LOAD_REPORT_INTERVAL_S)
-        self.stage.start_module(node_id, "examples.kv.node", "--node-id", node_id, "--load-interval-s", interval)
+        options = ("--load-interval-s", str(LOAD_REPORT_INTERVAL_S), "--directory", str(self.stage.topics_dir))
+        self.stage.start_module(node_id, "examples.kv_and_pubsub", "--node-id", node_id, *options)
         return node_id
 
     def kill_node(self, number: int) -> None:
@@ -99,10 +103,15 @@ class Cast:
         log = self.stage.delta_dir / _FIRST_DELTA_TABLE / "_delta_log"
         return str(log.parent) if len(list(log.glob("*.json"))) > 1 else None
 
+    def start_key_traffic(self) -> None:
+        """Start a client that reads and writes keys."""
+        self.stage.start_module("traffic-keys", "examples.kv.client", "--rate", str(KEY_REQUESTS_PER_S))
+
     def start_traffic(self, namespace: str) -> None:
-        """Start a client that sends requests to a namespace."""
-        rate = str(REQUESTS_PER_S[namespace])
-        self.stage.start_module(_traffic(namespace), "examples.kv.client", "--namespace", namespace, "--rate", rate)
+        """Start a client that sends and receives messages of topics in a namespace."""
+        rate = str(MESSAGES_PER_S[namespace])
+        options = ("--namespace", namespace, "--rate", rate, "--topics", str(TOPICS))
+        self.stage.start_module(_traffic(namespace), "examples.pubsub.client", *options)
 
     def stop_traffic(self, namespace: str) -> None:
         """End a client; its counts stay."""
@@ -131,4 +140,4 @@ class Cast:
 
 
 def _traffic(namespace: str) -> str:
-    return f"traffic-{namespace}"
+    return f"traffic-{namespace.rpartition('/')[2]}"

@@ -35,7 +35,7 @@ REPORT = "report.json"
 def demo(invocation: Invocation, *, keep: bool, stop_kept: bool) -> ExitStatus:
     """Run a whole cluster on this machine: start it, cause failures, and measure it.
 
-    Kafka, Valkey, two controllers, seven nodes of a key-value service, the pipeline and traffic run as processes of
+    Kafka, Valkey, two controllers, seven nodes that serve keys and topics, the pipeline and traffic run as processes of
     their own, in demo below --data-dir. The exit status is 0 only if every step had the expected result.
     """
     with _needs_embedded():

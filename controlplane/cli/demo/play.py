@@ -111,8 +111,9 @@ class Play:
             table = self._expect_whole_table(FIRST_NODES, 60)
             report.readable_ms = self._swapped_ms(table) - started_ms
             self._expect_namespaces()
+            self._cast.start_key_traffic()
             self._cast.start_traffic(CALM_NAMESPACE)
-            self._expect_answers("requests are answered", 200, 30)
+            self._expect_answers("keys are read and written, and messages sent", 200, 30)
             self._require_undisturbed()
 
     def _join(self) -> None:

@@ -19,7 +19,7 @@ from controlplane.errors import PrerequisiteError
 from controlplane.resources import resource_path
 
 _PATHS_OF_THE_MACHINE = (CACHE_VARIABLE, IVY_SETTINGS_VARIABLE, JAVA_HOME_VARIABLE)
-KV_EXAMPLE = "examples/kv"
+NODE_EXAMPLE = "examples/kv_and_pubsub.py"
 _STOP_ORDER = (("traffic",), ("node", "pipeline"), ("controller",), ("parts",))
 """The order of stopping, by the beginning of the names: a process stops before those that it needs."""
 
@@ -31,7 +31,7 @@ class Stage:
         invocation: the global options; the demo's folder is below the data folder.
 
     Raises:
-        PrerequisiteError: an earlier demo still runs in this folder, or the installation lacks the key-value service.
+        PrerequisiteError: an earlier demo still runs in this folder, or the installation lacks the services.
     """
 
     def __init__(self, invocation: Invocation) -> None:
@@ -39,10 +39,11 @@ class Stage:
         self.home = (invocation.data_dir / DEMO_FOLDER).absolute()
         self.log_dir = self.home / "logs"
         self.delta_dir = self.home / DELTA_FOLDER
+        self.topics_dir = self.home / "topics"
         self.processes: dict[str, DemoProcess] = {}
         self.kept = False
         # `examples` is no part of the package, so the folder above it is added to Python's path.
-        self._example_root = resource_path(KV_EXAMPLE).parents[1]
+        self._example_root = resource_path(NODE_EXAMPLE).parents[1]
         holder = find_holder(self.home)
         if holder is not None:
             raise PrerequisiteError(

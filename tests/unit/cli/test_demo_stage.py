@@ -47,7 +47,7 @@ def test_installation_without_the_service_is_named(
     command: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A package that somebody built without the example says what is missing, and leaves an earlier demo's data."""
-    monkeypatch.setattr("controlplane.cli.demo.stage.KV_EXAMPLE", "examples/left-out")
+    monkeypatch.setattr("controlplane.cli.demo.stage.NODE_EXAMPLE", "examples/left-out")
     (tmp_path / "demo").mkdir()
     ran = command("--data-dir", str(tmp_path), "demo")
     assert ran.status == ExitStatus.FAILED
@@ -55,14 +55,14 @@ def test_installation_without_the_service_is_named(
     assert [*(tmp_path / "demo").iterdir()] == []
 
 
-@pytest.mark.parametrize("module", ["examples.kv.node", "examples.kv.client"])
+@pytest.mark.parametrize("module", ["examples.kv_and_pubsub", "examples.kv.client", "examples.pubsub.client"])
 def test_modules_of_the_service_are_found(tmp_path: Path, module: str) -> None:
     """By the processes of the demo, which run in the demo's folder with an environment of their own."""
     stage = stage_in(tmp_path)
     command = [sys.executable, "-m", module, "--help"]
     done = subprocess.run(command, cwd=stage.home, env=stage.environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "key-value service" in done.stdout
+    assert "service" in done.stdout
 
 
 def test_nothing_to_stop_is_no_error(command: RunCommand, tmp_path: Path) -> None:

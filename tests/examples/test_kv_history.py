@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.kv.client import Acknowledged
-from tests.chaos.history import judge
+from examples.kv.history import judge
 
 
 @st.composite

@@ -101,19 +101,37 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0
 
 
 class Latencies:
-    """How long requests took. Thread-safe."""
+    """How long requests took, each for one of the parts of a service: a slot, or a topic. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._taken_ms: list[float] = []
+        self._longest_ms: dict[str, float] = {}
 
-    def note(self, taken_ms: float) -> None:
+    def note(self, part: str, taken_ms: float) -> None:
         """Note a request."""
         with self._lock:
             self._taken_ms.append(taken_ms)
+            self._longest_ms[part] = max(taken_ms, self._longest_ms.get(part, 0.0))
 
     def percentile_ms(self, percent: float) -> float:
-        """The time within which this part of the requests was answered; for 100 percent the longest one."""
+        """The time within which this share of the requests was answered; for 100 percent the longest one."""
         with self._lock:
-            ascending = sorted(self._taken_ms)
-        return ascending[min(len(ascending) - 1, int(len(ascending) * percent / 100))] if ascending else 0.0
+            return _percentile(self._taken_ms, percent)
+
+    def lines(self, parts: str) -> list[str]:
+        """What there is to print. The longest request of a part is how long the part was not served, or a bit more."""
+        with self._lock:
+            all_ms, longest_ms = list(self._taken_ms), list(self._longest_ms.values())
+        shares = (50, 99, 100)
+        each = ", ".join(f"{_percentile(longest_ms, share):.0f}" for share in shares)
+        return [
+            f"time to answer, 99.9 percent: {_percentile(all_ms, 99.9):.0f} ms",
+            f"time to answer, longest: {_percentile(all_ms, 100):.0f} ms",
+            f"longest time to answer of each of {len(longest_ms)} {parts}, 50, 99 and 100 percent: {each} ms",
+        ]
+
+
+def _percentile(values: Sequence[float], percent: float) -> float:
+    ascending = sorted(values)
+    return ascending[min(len(ascending) - 1, int(len(ascending) * percent / 100))] if ascending else 0.0

@@ -93,7 +93,7 @@ class Server(socketserver.ThreadingTCPServer):
     def __init__(self, place: Place, answer: Callable[[Message], Message]) -> None:
         self.answer = answer
         super().__init__(place, _Handler)
-        threading.Thread(target=self.serve_forever, args=(0.1,), name="kv-server", daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.1,), name="server", daemon=True).start()
 
     def close(self) -> None:
         """End serving, then listening: a thread that serves a closed socket would never rest."""
