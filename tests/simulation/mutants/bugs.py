@@ -3,6 +3,7 @@
 from typing import Final
 
 from tests.simulation.mutants.deafness_bugs import MUTANTS as DEAFNESS_MUTANTS
+from tests.simulation.mutants.election_bugs import MUTANTS as ELECTION_MUTANTS
 from tests.simulation.mutants.forgetting_scenes import (
     a_name_comes_back_as_it_was,
     a_node_stands_still_until_it_is_forgotten,
@@ -49,52 +50,13 @@ MUTANTS: Final = (
     *READER_MUTANTS,
     *DEAFNESS_MUTANTS,
     *HANDOFF_MUTANTS,
+    *ELECTION_MUTANTS,
     Mutant(
         "takes its own clock for the brokers' when it starts",
         "controlplane.service.input_reader:InputReader.start",
         "first_positions(reader, state, times_ms)",
         "first_positions(reader, state, dict.fromkeys(times_ms, self._clock.wall_ms()))",
         scene=controllers_start_with_clocks_behind,
-    ),
-    Mutant(
-        "skips the term check: leads under a term that the log holds already",
-        "controlplane.service.takeover:read_log",
-        "return components.follower.state.term",
-        "return Term(0)",
-        seed=14,
-    ),
-    Mutant(
-        "forgets the floor: the store grants a term without a look at what the log holds",
-        "controlplane.core.election.lease:Lease.acquired",
-        "max(self.term, floor) + 1",
-        "self.term + 1",
-    ),
-    Mutant(
-        "keeps a stale floor: what the log holds is never told to the election",
-        "controlplane.service.controller:Controller._raise_floor",
-        "self._keeper.raise_floor(log_term)",
-        "pass",
-        seed=46,
-    ),
-    Mutant(
-        "gives the lease to everybody who asks",
-        "controlplane.core.election.lease:Lease.acquired",
-        "if self.holder(now_ms) and not self.is_held_by(now_ms, owner, process):",
-        "if False:",
-    ),
-    Mutant(
-        "does not fence its predecessor",
-        "controlplane.testing.memory_broker:MemoryBroker.init_transactions",
-        "producer.epoch += 1",
-        "producer.epoch = 1",
-        seed=13,
-    ),
-    Mutant(
-        "leads before it has read the log to its end",
-        "controlplane.service.follower:LogFollower.read_to_end",
-        "while not self.poll(50):",
-        "while False:",
-        seed=18,
     ),
     Mutant(
         "takes the end that a broker reports for the end of the log: leads without a barrier",
@@ -377,6 +339,7 @@ MUTANTS: Final = (
         "controlplane.service.leadership:Leadership.watch_table",
         "if self._unresolved is not None or self._repair_due is not None:",
         "if watch is not None:",
+        seed=54,
     ),
     Mutant(
         "leaves foreign keys in the table that it repairs",
