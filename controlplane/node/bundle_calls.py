@@ -20,6 +20,8 @@ from controlplane.ports import Threads
 GATHER_MS: Final = 10
 """How long a step that was done waits for the ends of calls in progress, which are then reported with it. A step that
 misses the heartbeat of the others costs its bundle a further heartbeat and a further decision."""
+_HUNG: Final = "a callback for a bundle takes too long: its bundle waits for it, and others do not"
+_HUNG_RELEASING: Final = "a callback takes too long: the node says that the bundle is released, without the service"
 
 
 class BundleCalls:
@@ -69,7 +71,7 @@ class BundleCalls:
             now_ms, end_at_ms = shared.clock.monotonic_ms(), self._end_at_ms
             attention = book.attend(now_ms)
             for call in attention.hung:
-                text = "a callback for a bundle takes too long: its bundle waits for it, and others do not"
+                text = _HUNG_RELEASING if call.kind is CallKind.RELEASING else _HUNG
                 shared.logger.warning(text, callback=call.kind.value, bundle=call.held.bundle_id)
             while (due := book.begin(now_ms)) is not None:
                 self._threads.thread(partial(shared.guarded, partial(self._work, due)), "node-bundle").start()

@@ -107,7 +107,8 @@ class TopicLoad(NamedTuple):
 class SlotGained:
     """This node is a replica of the slot from now on, and has none of its data yet as far as the table shows.
 
-    Until the user's code calls ``slot_ready``, requests for the slot are answered "migrating".
+    Until the user's code calls ``slot_ready``, requests for the slot are answered "migrating"; see
+    :meth:`NodeCallbacks.on_slots_gained`.
 
     Attributes:
         slot_id: the slot.
@@ -256,6 +257,8 @@ class NodeCallbacks:
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
         """Called with slots that this node holds from now on; call ``slot_ready`` for each once its data is here.
+
+        A class that does not override this stores nothing by slots: each of them counts as ready at once.
 
         After a split, the parts of lost slots come in a call of their own, before :meth:`on_slots_lost`.
         """

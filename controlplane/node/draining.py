@@ -9,6 +9,7 @@ from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
 
 _PROGRESS_EVERY_MS: Final = 2_000
+_WHY_NOT: Final = "is there a leader, and have other nodes copied it? The node leaves with what it holds"
 
 
 class DrainOutcome(Enum):
@@ -48,26 +49,29 @@ def hand_over(shared: Shared, session: SessionThread, timeout_ms: int) -> Draine
     if session.state not in HEARD_STATES:
         logger.warning("nothing to hand over: the node is not a member now", state=session.state.value)
         return Drained(DrainOutcome.NOT_A_MEMBER, held, held)
-    logger.info("handing over before leaving", slots_and_bundles=held, timeout_ms=timeout_ms)
+    slots, bundles = sum(shared.book.count()), shared.bundles.count()
+    logger.info("handing over before leaving", slots=slots, bundles=bundles, timeout_ms=timeout_ms)
     session.tell(DrainAsked("stop"))
     end_at_ms = shared.clock.monotonic_ms() + timeout_ms
     while not _is_over(shared) and (wait_ms := end_at_ms - shared.clock.monotonic_ms()) > 0:
         with shared.changed:
             is_over = shared.changed.wait_for(lambda: _is_over(shared), min(wait_ms, _PROGRESS_EVERY_MS) / 1_000)
         if not is_over and wait_ms > _PROGRESS_EVERY_MS:
-            logger.info("still handing over", slots_and_bundles=shared.holding_count(), of=held)
+            slots, bundles = sum(shared.book.count()), shared.bundles.count()
+            logger.info("still handing over", slots=slots, bundles=bundles)
     left = shared.holding_count()
     if not left:
-        logger.info("everything was handed over", slots_and_bundles=held)
+        logger.info("everything was handed over")
         return Drained(DrainOutcome.DONE, held, left)
     if shared.book.is_the_last_one:
-        logger.warning("nothing was handed over: no other node can take it", slots_and_bundles=left)
+        logger.warning("nothing was handed over: no other node can take it")
         return Drained(DrainOutcome.NO_OTHER_NODE, held, left)
     if shared.failure is not None:
         return Drained(DrainOutcome.FAILED, held, left)
     what = "nothing was" if left == held else "not everything was"
-    text = f"{what} handed over within {timeout_ms} ms: is there a leader? The node leaves with what it holds"
-    logger.warning(text, slots_and_bundles=left)
+    slots, bundles = sum(shared.book.count()), shared.bundles.count()
+    text = f"{what} handed over within {timeout_ms} ms: " + _WHY_NOT
+    logger.warning(text, slots=slots, bundles=bundles)
     return Drained(DrainOutcome.TIMED_OUT, held, left)
 
 

@@ -6,6 +6,7 @@ call that hangs keeps its thread, and another thread takes its place, up to a bo
 
 import threading
 from functools import partial
+from typing import Final
 
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import StepDone
@@ -16,6 +17,9 @@ from controlplane.node.shared import Shared
 from controlplane.node.slot_line import SlotCall, SlotLine
 from controlplane.node.wakes import Wakes
 from controlplane.ports import Threads
+
+_HUNG: Final = "a callback for slots takes too long: these slots wait for it, and others do not"
+_HUNG_RELEASING: Final = "a callback takes too long: the node says that the slots are released, without the service"
 
 
 class SlotCalls:
@@ -32,6 +36,9 @@ class SlotCalls:
         """Set up; :meth:`run` begins to make calls."""
         self._shared = shared
         self._callbacks = callbacks
+        # Without callbacks the user's code follows the table by itself, and says itself which data it has.
+        has_none = type(callbacks) is NodeCallbacks
+        self._stores_by_slot = has_none or type(callbacks).on_slots_gained is not NodeCallbacks.on_slots_gained
         self._settings = settings
         self._session = session
         self._threads = threads
@@ -57,7 +64,7 @@ class SlotCalls:
             if end_at_ms is None and shared.stopping.is_set():
                 end_at_ms = now_ms + self._settings.end_limit_ms
             if (hung := self._attend(now_ms)) is not None:
-                text = "a callback for slots takes too long: these slots wait for it, and others do not"
+                text = _HUNG_RELEASING if hung.changes.releasing else _HUNG
                 slot_ids = sorted(hung.slot_ids)
                 shared.logger.warning(text, slots=len(slot_ids), first_slot=slot_ids[0], epoch=hung.changes.epoch)
             release_at_ms = shared.book.attend(now_ms)
@@ -104,6 +111,9 @@ class SlotCalls:
         call: SlotCall | None = first
         while call is not None:
             tell(self._callbacks, call.changes)
+            if not self._stores_by_slot:
+                for gained in call.changes.gained:
+                    self._shared.book.mark_ready(gained.slot_id, gained.epoch)
             self._shared.book.finish(call.changes)
             with self._lock:
                 self._line.finish(call)

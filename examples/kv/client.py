@@ -3,6 +3,7 @@
 python -m examples.kv.client --cluster demo --bootstrap-servers localhost:9092 --rate 200
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from controlplane import NoRouteError, routing_client
-from controlplane.routing import RoutingClient
+from controlplane.routing import RoutingClient, RoutingTable
 from examples.serving.protocol import Connections, Message, Unreachable
 
 _ANSWER_TIMEOUT_S: Final = 3.0
@@ -163,7 +164,7 @@ class KvClient:
                 return outcome, sent_s
             if given_up:
                 raise GivenUp(f"{request['op']} {key!r} after {attempts} attempts in {elapsed_s:.1f} s: {outcome}")
-            self._wait(outcome, min(_LONGEST_PAUSE_S, _PAUSE_S * attempts))
+            self._wait(key, outcome, min(_LONGEST_PAUSE_S, _PAUSE_S * attempts))
 
     def _attempt(self, key: str, request: Message) -> Message | str:
         """The node's answer, or the reason why there is none."""
@@ -173,17 +174,27 @@ class KvClient:
         except (NoRouteError, Unreachable) as error:
             return str(error)
 
-    def _wait(self, outcome: Message | str, pause_s: float) -> None:
-        """Wait for an epoch that the node knows and this client does not, or for a moment."""
-        table = self.routing.table
-        known = table.epoch if table else 0
-        if isinstance(outcome, dict) and outcome.get("epoch", 0) > known:
-            try:
-                self.routing.wait_for(lambda newer: newer.epoch > known, timeout_ms=round(pause_s * 1_000))
-            except NoRouteError:
-                return
-        else:
+    def _wait(self, key: str, outcome: Message | str, pause_s: float) -> None:
+        """Wait for a table that says more than the present one, or for a moment if none is to be expected."""
+        condition = self._to_wait_for(key, outcome)
+        if condition is None:
             time.sleep(pause_s)
+            return
+        with contextlib.suppress(NoRouteError):
+            self.routing.wait_for(condition, timeout_ms=round(_LONGEST_PAUSE_S * 1_000))
+
+    def _to_wait_for(self, key: str, outcome: Message | str) -> Callable[[RoutingTable], bool] | None:
+        """What the answer says of later tables; None for nothing."""
+        table = self.routing.table
+        if table is None or not isinstance(outcome, dict) or "epoch" not in outcome:
+            return None
+        epoch, row = int(outcome["epoch"]), table.slot_for(key)
+        if epoch > table.epoch:
+            return lambda newer: newer.epoch >= epoch
+        if epoch == table.epoch and outcome["status"] == "moved":
+            # The leader releases the slot: its next row says that another node leads it.
+            return lambda newer: newer.slot_for(key) != row
+        return None
 
 
 if __name__ == "__main__":

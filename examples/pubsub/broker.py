@@ -18,7 +18,6 @@ from controlplane.node import (
     FencingToken,
     NodeLoad,
     ServedCall,
-    SlotGained,
     TopicLoad,
 )
 from examples.pubsub.client import ADDRESS_NAME
@@ -91,11 +90,6 @@ class Broker(Service):
     def topics_of_bundle(self, bundle: Bundle) -> Sequence[TopicLoad]:
         """The topics of a bundle that is to be split by its topics or their load."""
         return self._meter.topic_loads(self._topics.stored_in(bundle))
-
-    def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
-        """Nothing is stored by slots, so each is ready at once."""
-        for slot in gained:
-            self.agent.slot_ready(slot.slot_id, slot.epoch)
 
     # -- requests -----------------------------------------------------------------------------------------------------
 

@@ -123,6 +123,9 @@ def split(
     chosen = [(by, numbers) for is_given, by, numbers in given if is_given]
     if len(chosen) > 1:
         raise ConfigurationError("give one of --into, --at and --by")
+    if positions is not None and not all(each.startswith("0x") for each in positions.split(",")):
+        # A hash without it is taken for a decimal number, and no split can be taken back.
+        raise ConfigurationError(f"--at {positions}: write each hash as in 0x40000000")
     ((by, numbers),) = chosen or [(BY_NUMBER, str(LEAST_PARTS))]
     arguments = {"bundles": bundles, "by": by, **({"numbers": numbers} if numbers else {})}
     return order_bundles(invocation, IntentKind.SPLIT_BUNDLES, arguments, manner, until_done_s)

@@ -5,7 +5,7 @@ import click
 from controlplane.cli.common.output import print_rows
 from controlplane.core.deciding.what_if import Effect, unwanted_answers
 from controlplane.core.slots.table import Slot
-from controlplane.inspection.effects import COUNT_FIELDS, count_rows
+from controlplane.inspection.effects import BUNDLE_FIELDS, COUNT_FIELDS, bundle_rows, count_rows
 
 ROW_COLUMNS = ("slot", "before", "after")
 
@@ -26,6 +26,26 @@ def print_effect(effect: Effect, row_count: int) -> None:
         click.echo(f"{answer.kind}: {answer.outcome.value}: {answer.detail}")
     for shortfall in effect.shortfalls:
         click.echo(f"falls short: {shortfall}")
+    if effect.bundle_orders or effect.bundles:
+        _print_bundles(effect, row_count)
+    if effect.bundle_orders and not effect.rows:
+        return  # The changes are about bundles alone.
+    _print_slots(effect, row_count)
+
+
+def _print_bundles(effect: Effect, row_count: int) -> None:
+    """Print the orders that would be given, and the bundles that change at once."""
+    click.echo(
+        f"bundles that would get an order: {len(effect.bundle_orders)}; bundles that would change at once: "
+        f"{len(effect.bundles)}, the others in their turn (bundle_moves_in_flight); nothing was touched"
+    )
+    rows = bundle_rows(effect)
+    if row_count:
+        print_rows(rows[:row_count], BUNDLE_FIELDS)
+        _print_rest(len(rows) - row_count)
+
+
+def _print_slots(effect: Effect, row_count: int) -> None:
     click.echo(
         f"replicas that would move: {_of_least(effect.moved, effect.least_moved)}; "
         f"slots that would get another leader: {_of_least(effect.leader_changes, effect.least_leader_changes)}; "
@@ -47,8 +67,12 @@ def print_effect(effect: Effect, row_count: int) -> None:
             ],
             ROW_COLUMNS,
         )
-        if len(effect.rows) > row_count:
-            click.echo(f"... and {len(effect.rows) - row_count} more (--rows shows more, --format json all)")
+        _print_rest(len(effect.rows) - row_count)
+
+
+def _print_rest(count: int) -> None:
+    if count > 0:
+        click.echo(f"... and {count} more (--rows shows more, --format json all)")
 
 
 def _of_least(made: int, least: int | None) -> str:

@@ -37,7 +37,7 @@ def until_done_option(command: _Command) -> _Command:
         default=None,
         metavar="[SECONDS]",
         help="After the answer, wait until every order that it gave has ended; exit with 1 if one failed. Without a "
-        f"number, at most {_DEFAULT_S:g} seconds.",
+        f"number, at most {_DEFAULT_S:g} seconds; write it last then, or give one as in --until-done=60.",
     )(command)
 
 

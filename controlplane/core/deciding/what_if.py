@@ -1,11 +1,14 @@
 """What-if: a decision that is not committed, made by the same code as committed decisions."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from controlplane.config import INTENTS, MEMBERSHIP
+from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.bundles.events import BundleOrdersGiven
+from controlplane.core.bundles.orders import BundleOrder
 from controlplane.core.deciding.admission import take_membership
 from controlplane.core.deciding.expiry import release_former_silence_limit
 from controlplane.core.deciding.log_clock import log_time_of_question_ms
@@ -54,7 +57,7 @@ class NodeCount:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of supposed changes on the slot table.
+    """The effect of supposed changes on the slot table, and on bundles.
 
     Attributes:
         moved: replicas on nodes that did not hold them, for the whole plan. Everything that a new process gets counts.
@@ -65,6 +68,8 @@ class Effect:
         least_leader_changes: the proven least number; None if the slot policy proves nothing.
         counts: one for every node that holds something before or after, by name.
         rows: slots that would change, before and after. A part of a split slot starts with the row of its slot.
+        bundles: bundles that the decision itself would change, by their ids, before and after; None for none.
+        bundle_orders: the orders for bundles that would be given.
         shortfalls: what the slot policy was asked for and cannot do, one sentence each.
         refusals: why changes are impossible, one sentence each.
         answers: the answers that the intents would get.
@@ -80,6 +85,8 @@ class Effect:
     least_leader_changes: int | None
     counts: tuple[NodeCount, ...]
     rows: tuple[tuple[Slot, Slot], ...]
+    bundles: tuple[tuple[str, Bundle | None, Bundle | None], ...]
+    bundle_orders: tuple[BundleOrder, ...]
     shortfalls: tuple[str, ...]
     refusals: tuple[str, ...]
     answers: tuple[IntentAnswered, ...]
@@ -136,11 +143,11 @@ def unwanted_answers(events: Iterable[Event]) -> tuple[IntentAnswered, ...]:
 
 
 def effect_of(draft: Draft, refusals: tuple[str, ...] = ()) -> Effect:
-    """The changes of a draft to the slot table."""
+    """The changes of a draft to the slot table and to bundles, without what a plan in flight has still to move."""
     before = draft.before.slots.table
     before = (*before, *split_parts(before, len(draft.state.slots.table), draft.epoch))
     # A plan that is carried out in steps is shown as a whole.
-    planned = draft.state.slots.planned
+    planned = draft.state.slots.planned if draft.state.slots.planned != draft.before.slots.planned else {}
     after = tuple(planned.get(slot.slot_id, slot) for slot in draft.state.slots.table)
     rows = tuple((old, new) for old, new in zip(before, after, strict=True) if old != new)
     held = without_nodes(before, renewed_by(draft.events))
@@ -154,10 +161,21 @@ def effect_of(draft: Draft, refusals: tuple[str, ...] = ()) -> Effect:
         least_leader_changes=certificate.least_leader_changes if certificate else None,
         counts=_counts(before, after),
         rows=rows,
+        bundles=_changed_bundles(draft.before.bundles.by_id, draft.state.bundles.by_id),
+        bundle_orders=tuple(
+            order for event in draft.events if isinstance(event, BundleOrdersGiven) for order in event.orders
+        ),
         shortfalls=certificate.shortfalls if certificate else (),
         refusals=refusals,
         answers=tuple(event for event in draft.events if isinstance(event, IntentAnswered)),
     )
+
+
+def _changed_bundles(
+    before: Mapping[str, Bundle], after: Mapping[str, Bundle]
+) -> tuple[tuple[str, Bundle | None, Bundle | None], ...]:
+    rows = ((bundle_id, before.get(bundle_id), after.get(bundle_id)) for bundle_id in sorted({*before, *after}))
+    return tuple(row for row in rows if row[1] != row[2])
 
 
 def _lives(state: State, node_id: NodeId) -> bool:

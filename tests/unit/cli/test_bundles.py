@@ -192,7 +192,7 @@ def test_waiting_needs_the_answer(cluster_command: RunCommand, played: Published
     [
         ((), {"by": "number", "numbers": "2"}),
         (("--into", "3"), {"by": "number", "numbers": "3"}),
-        (("--at", "0x10000000,5"), {"by": "positions", "numbers": "0x10000000,5"}),
+        (("--at", "0x10000000,0x5"), {"by": "positions", "numbers": "0x10000000,0x5"}),
         (("--by", "range_equally_divide"), {"by": "range_equally_divide"}),
     ],
 )
@@ -206,7 +206,16 @@ def test_ways_to_split(
 
 
 @pytest.mark.parametrize(
-    "words", ["--into 2 --at 5", "--into 1", "--into 129", "--at many", "--by luck", "--by specified_positions_divide"]
+    "words",
+    [
+        "--into 2 --at 0x5",
+        "--into 1",
+        "--into 129",
+        "--at many",
+        "--at 0x1,20000000",
+        "--by luck",
+        "--by specified_positions_divide",
+    ],
 )
 def test_a_wrong_way_to_split_is_not_sent(cluster_command: RunCommand, played: PublishedWorld, words: str) -> None:
     """Two ways at once, or one that there is not."""
@@ -236,5 +245,18 @@ def test_a_dry_run_sends_nothing(cluster_command: RunCommand, played: PublishedW
     """It says what the answer would be, and whether it would be refused."""
     ran = cluster_command("bundles", "unload", "kv", "--dry-run", "--until-done")
     assert (ran.status, f"unload_bundles: done: 2 bundles ({FIRST}, {SECOND})" in ran.out) == (ExitStatus.DONE, True)
+    assert "bundles that would get an order: 2; bundles that would change at once: 2" in ran.out
+    assert "replicas" not in ran.out
+    shown = json.loads(cluster_command("bundles", "unload", "kv", "--dry-run", "--format", "json").out)
+    assert [(row["bundle"], row["order"], row["destination"]) for row in shown["bundles"]] == [
+        (FIRST, "unload", None),
+        (SECOND, "unload", None),
+    ]
+    owners = {each: played.state.bundles.by_id[each].owner for each in (FIRST, SECOND)}
+    assert {row["bundle"]: row["before"] for row in shown["bundles"]} == {
+        bundle_id: f"Owned {owner}" for bundle_id, owner in owners.items()
+    }
+    assert all(row["after"] not in (None, row["before"]) for row in shown["bundles"])
+    assert (shown["moved"], shown["slots"]) == (0, [])
     assert cluster_command("namespaces", "delete", "kw", "--dry-run").status == ExitStatus.FAILED
     assert asked_for(played) == []

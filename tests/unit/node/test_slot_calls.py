@@ -13,6 +13,7 @@ from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.node import Access, HandoffSettings, NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 from controlplane.node.callbacks import SlotReleasing
 from controlplane.node.description import NodeDescription
+from controlplane.node.draining import DrainOutcome
 from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
 
@@ -70,7 +71,7 @@ class Pair:
         """Begin without nodes."""
         self.world, self._stack = world, stack
 
-    def start(self, node_id: str, service: Service) -> NodeAgent:
+    def start(self, node_id: str, service: "Service | WithoutSlots") -> NodeAgent:
         """An agent that joins; it is stopped at the end without draining."""
         service.agent = NodeAgent(
             writer=self.world.event_writer(),
@@ -163,3 +164,20 @@ def test_losses_are_reported_before_an_agent_ends(pair: Pair) -> None:
     poll_until(lambda: len(pair.led_by("n2")) == 4)
     agent.stop()
     assert first.slots_of("lost") >= set(range(8))
+
+
+class WithoutSlots(NodeCallbacks):
+    """A service that stores nothing by slots, and does not care for them."""
+
+    agent: NodeAgent
+    goes_on = threading.Event()
+
+
+def test_a_service_that_stores_nothing_by_slots_holds_up_no_drain(pair: Pair) -> None:
+    """Its slots are ready at once: else the other nodes would wait for data that it never gets."""
+    first = pair.start("n1", WithoutSlots())
+    poll_until(lambda: first.slot_of("key").access is Access.ACCEPT)
+    second = pair.start("n2", WithoutSlots())
+    poll_until(lambda: second.table is not None and any(slot.leader == "n2" for slot in second.table.slots))
+    assert first.stop().outcome is DrainOutcome.DONE
+    assert second.slot_of("key").access is Access.ACCEPT
