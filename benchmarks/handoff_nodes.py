@@ -219,7 +219,7 @@ class _Answer(NamedTuple):
 def _answer(agent: NodeAgent, node_id: NodeId, piece: Piece) -> _Answer:
     if isinstance(piece, int):
         slot = agent.ownership(piece)
-        return _Answer(slot.access is Access.ACCEPT, slot.leader == node_id, piece)
+        return _Answer(slot.access is Access.ACCEPT, slot.ask == node_id, piece)
     answer = agent.bundle_of(*piece)
     bundle = answer.bundle
     is_named = bundle is not None and bundle.serving_node == node_id

@@ -1,5 +1,6 @@
 """The members of a cluster as rows, from the table and from their last heartbeats."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -87,7 +88,7 @@ def member_rows(
     ``silent_ms`` is that of :class:`Liveness`.
     """
     held, silent_ms = by_node(table.slots), silent_ms or {}
-    owners = [bundle.owner for bundle in table.bundles.values()]
+    owned = Counter(bundle.owner for bundle in table.bundles.values())
     rows: list[Record] = []
     for node_id, node in sorted(table.nodes.items()):
         slots = held.get(node_id, NodeSlots(node_id, (), ()))
@@ -105,7 +106,7 @@ def member_rows(
                 "addresses": [f"{address.name}={address.host}:{address.port}" for address in node.addresses],
                 "slots_led": len(slots.leads),
                 "slots_followed": len(slots.follows),
-                "bundles": owners.count(node_id),
+                "bundles": owned[node_id],
                 "epoch_in_use": current.heartbeat.table_epoch if current else None,
                 "epoch_lag": max(0, table.epoch - current.heartbeat.table_epoch) if current else None,
                 "since_heartbeat_ms": tail.age_ms(current) if current else None,

@@ -259,6 +259,8 @@ class NodeAgent:
         return checked, accepted
 
     def _end_slot_request(self, accepted: AcceptedSlotCall) -> None:
+        if accepted.is_void:
+            self._shared.metrics.slot_requests_voided.inc()
         self._shared.book.leave(accepted)
         if self._shared.book.has_due_releases:
             self._slot_calls.wake()
@@ -274,6 +276,8 @@ class NodeAgent:
         return checked, accepted
 
     def _end_request(self, accepted: AcceptedCall) -> None:
+        if accepted.is_void:
+            self._shared.metrics.bundle_requests_voided.inc()
         if self._shared.bundles.leave(accepted, self._shared.clock.monotonic_ms()):
             self._bundle_calls.wake()
 

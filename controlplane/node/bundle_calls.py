@@ -71,6 +71,7 @@ class BundleCalls:
             now_ms, end_at_ms = shared.clock.monotonic_ms(), self._end_at_ms
             attention = book.attend(now_ms)
             for call in attention.hung:
+                shared.metrics.bundle_callbacks_hung.inc()
                 text = _HUNG_RELEASING if call.kind is CallKind.RELEASING else _HUNG
                 shared.logger.warning(text, callback=call.kind.value, bundle=call.held.bundle_id)
             while (due := book.begin(now_ms)) is not None:

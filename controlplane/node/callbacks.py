@@ -50,8 +50,8 @@ class Ownership(NamedTuple):
         access: see :class:`Access`.
         token: the slot's fencing token in the table in use.
         epoch: of that table.
-        leader: the node that a client should ask: the slot's leader in that table or, while this node releases the
-            slot, the next one.
+        ask: the node that a client should ask: the slot's leader in that table or, while this node releases the slot,
+            the next one.
         slot_id: the slot; None if there is no table yet.
         addresses: the addresses of that node, by name.
     """
@@ -59,7 +59,7 @@ class Ownership(NamedTuple):
     access: Access
     token: FencingToken
     epoch: Epoch
-    leader: NodeId | None
+    ask: NodeId | None
     slot_id: SlotId | None = None
     addresses: tuple[Address, ...] = ()
 

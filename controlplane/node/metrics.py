@@ -45,6 +45,18 @@ class NodeCollectors(LabelledCollectors):
         self.load_reports = Counter(
             "controlplane_node_load_reports", "Load reports, by fate", (*self.LABELS, "fate"), registry=registry
         )
+        self.requests_voided = Counter(
+            "controlplane_node_requests_voided",
+            "Requests that lost the right to be served before they ended, by what they were for (slot or bundle)",
+            (*self.LABELS, "of"),
+            registry=registry,
+        )
+        self.callbacks_hung = Counter(
+            "controlplane_node_callbacks_hung",
+            "Callbacks that took longer than their limit, by what they were for (slot or bundle)",
+            (*self.LABELS, "of"),
+            registry=registry,
+        )
         self.foreign_records = Gauge(
             "controlplane_node_foreign_records",
             "Foreign records of routing-table that were skipped",
@@ -81,6 +93,10 @@ class NodeMetrics:
         self.load_reports_acknowledged = collectors.load_reports.labels(*labels, "acknowledged")
         self.load_reports_given_up = collectors.load_reports.labels(*labels, "given_up")
         self.load_reports_not_measured = collectors.load_reports.labels(*labels, "not_measured")
+        self.slot_requests_voided = collectors.requests_voided.labels(*labels, "slot")
+        self.bundle_requests_voided = collectors.requests_voided.labels(*labels, "bundle")
+        self.slot_callbacks_hung = collectors.callbacks_hung.labels(*labels, "slot")
+        self.bundle_callbacks_hung = collectors.callbacks_hung.labels(*labels, "bundle")
         self.foreign_records = collectors.foreign_records.labels(*labels)
         self.failed = collectors.failed.labels(*labels)
 

@@ -123,4 +123,4 @@ class ServedSlotCall(ServedRequest[Ownership, AcceptedSlotCall]):
     @property
     def ask(self) -> NodeId | None:
         """The node that the client should ask; see :class:`Ownership`."""
-        return self.ownership.leader
+        return self.ownership.ask

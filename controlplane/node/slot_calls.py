@@ -64,6 +64,7 @@ class SlotCalls:
             if end_at_ms is None and shared.stopping.is_set():
                 end_at_ms = now_ms + self._settings.end_limit_ms
             if (hung := self._attend(now_ms)) is not None:
+                shared.metrics.slot_callbacks_hung.inc()
                 text = _HUNG_RELEASING if hung.changes.releasing else _HUNG
                 slot_ids = sorted(hung.slot_ids)
                 shared.logger.warning(text, slots=len(slot_ids), first_slot=slot_ids[0], epoch=hung.changes.epoch)

@@ -26,7 +26,7 @@ EXPECTED_REFUSALS: Final = tuple(
         r"there is no namespace '.*'",
         r"namespace '.*' is being deleted",
         r"namespace '.*' exists already",
-        r"node '.*' is (fenced|left): it cannot own bundles until it joins again",
+        r"node '.*' (is fenced|has left): it cannot own bundles until it joins again",
         r"node '.*' drains: it receives no bundles",
         r"bundle '.*' cannot be split",
         r"bundle '.*' has no owner that could split it",

@@ -41,6 +41,9 @@ def list_bundles(
     Owned: the owner serves the bundle, with the owner epoch as its token. Releasing: the owner stops serving it.
     Assigning: the next owner opens it, and no node serves it. Splitting: the owner serves it until the parts are there.
     Free: it has no owner. The state epoch is that of the last change. Addresses are in 'namespaces show'.
+
+    Of the orders, transfer, unload and split are those of an operator. Relieve takes a bundle from a node that drains
+    or is excluded, and end is the part of a bundle in the deletion of its namespace.
     """
     with reading(invocation) as source:
         state = states.read_state(source)

@@ -8,7 +8,7 @@ from controlplane.core.log.draft import Draft
 from controlplane.core.log.events import Event
 from controlplane.core.log.order_checks import new_problems
 from controlplane.core.log.state import State
-from controlplane.core.membership.node import NodeStatus
+from controlplane.core.membership.node import Node, NodeStatus
 from controlplane.core.operations.kept_slots import kept_slots, kept_text
 from controlplane.core.operations.operation_context import OperationContext
 from controlplane.core.operations.slot_numbers import named_slots
@@ -47,6 +47,11 @@ def unknown_node(state: State, name: NodeId) -> Answer:
     """The refusal of a node that the cluster does not know."""
     known = [node_id for node_id, node in state.membership.nodes.items() if node.status is not NodeStatus.LEFT]
     return refused(f"node {name!r} is unknown; known are {some_of(known)}")
+
+
+def gone(node: Node) -> str:
+    """How a node that does not live is gone: the end of a sentence that begins with it."""
+    return "has left" if node.status is NodeStatus.LEFT else f"is {node.status.value}"
 
 
 def unless_contradicting(draft: Draft, events: Iterable[Event], detail: str) -> Answer:

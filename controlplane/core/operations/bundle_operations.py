@@ -21,7 +21,7 @@ from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.operations.answers import Answer, done, refused, unknown_node
+from controlplane.core.operations.answers import Answer, done, gone, refused, unknown_node
 from controlplane.core.operations.arguments import NODE, Argument, check_one_of
 from controlplane.core.operations.bundle_texts import (
     check_bundles,
@@ -116,7 +116,7 @@ def _destination_refusal(state: State, name: NodeId) -> Answer | None:
     if node is None:
         return unknown_node(state, name)
     if not node.lives:
-        return refused(f"node {name!r} is {node.status.value}: it cannot own bundles until it joins again")
+        return refused(f"node {name!r} {gone(node)}: it cannot own bundles until it joins again")
     if node.role is not NodeRole.DATA:
         return refused(f"node {name!r} is a {node.role.value} node: only data nodes own bundles")
     if node.status is NodeStatus.DRAINING:

@@ -13,6 +13,7 @@ from controlplane.core.operations.answers import (
     Answer,
     and_kept,
     done,
+    gone,
     idle_pins,
     refused,
     some_of,
@@ -41,7 +42,7 @@ def drain_node(draft: Draft, arguments: Arguments, context: OperationContext) ->
     if node is None:
         return unknown_node(draft.state, arguments["node"])
     if not node.lives:
-        return refused(f"node {node.node_id!r} is {node.status.value}: it holds nothing")
+        return refused(f"node {node.node_id!r} {gone(node)}: it holds nothing")
     if node.status is NodeStatus.DRAINING:
         return done(f"node {node.node_id!r} drains already; {_what_remains(draft.state, node.node_id, context)}")
     draft.add(NodeDraining(node.node_id, node.incarnation, context.now_ms, leaving=False))
@@ -54,7 +55,7 @@ def undrain_node(draft: Draft, arguments: Arguments, context: OperationContext) 
     if node is None:
         return unknown_node(draft.state, arguments["node"])
     if not node.lives:
-        return refused(f"node {node.node_id!r} is {node.status.value}: it does not drain")
+        return refused(f"node {node.node_id!r} {gone(node)}: it does not drain")
     if node.status is NodeStatus.ACTIVE:
         return done(f"node {node.node_id!r} does not drain")
     if node.leaving:
@@ -152,7 +153,7 @@ def _spoken(order: StandingOrder) -> str:
 
 def _what_remains(state: State, name: NodeId, context: OperationContext) -> str:
     slots = sum(1 for slot in state.slots.table if name in slot.replicas)
-    bundles = sum(1 for bundle in state.bundles.by_id.values() if bundle.owner == name)
+    bundles = sum(1 for bundle in state.bundles.by_id.values() if name in (bundle.owner, bundle.next_owner))
     held = f"it has {counted(slots, 'slot')} and {counted(bundles, 'bundle')} to give away"
     node: Node = state.membership.nodes[name]
     if node.role is NodeRole.DATA and not state.membership.can_relieve(name):

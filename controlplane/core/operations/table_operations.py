@@ -12,6 +12,7 @@ from controlplane.core.operations.answers import (
     Answer,
     and_kept,
     done,
+    gone,
     refused,
     unknown_node,
     unless_contradicting,
@@ -140,7 +141,7 @@ def _why_idle(state: State, name: str) -> str:
     """The part of an answer that says why pins to a node have no effect yet; empty if they have one."""
     node = state.membership.nodes[name]
     if not node.lives:
-        return f"; it is {node.status.value}: the pins have no effect until it joins again"
+        return f"; it {gone(node)}: the pins have no effect until it joins again"
     if name in state.membership.owner_ids:
         return ""
     if state.membership.order(name).excluded:

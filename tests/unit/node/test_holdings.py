@@ -77,7 +77,7 @@ def test_a_follower_that_gains_a_slot_may_fetch_from_the_new_leader() -> None:
     assert [gained.sources for gained in changes.gained] == [("a",)]
     assert not changes.gained[0].leads
     assert setting.access() is Access.MOVED, "a follower serves nobody"
-    assert setting.book.ownership(0).leader == "a"
+    assert setting.book.ownership(0).ask == "a"
 
 
 def test_a_ready_follower_that_is_promoted_serves_at_once() -> None:

@@ -70,6 +70,7 @@ class Pair:
     def __init__(self, world: ObservedCluster, stack: ExitStack) -> None:
         """Begin without nodes."""
         self.world, self._stack = world, stack
+        self.registry = CollectorRegistry()
 
     def start(self, node_id: str, service: "Service | WithoutSlots") -> NodeAgent:
         """An agent that joins; it is stopped at the end without draining."""
@@ -83,11 +84,16 @@ class Pair:
             callbacks=service,
             settings=SETTINGS,
             handoff=LIMITS,
-            registry=CollectorRegistry(),
+            registry=self.registry,
         )
         self._stack.callback(lambda: service.agent.stop(drain=False))
         self._stack.callback(service.goes_on.set)
         return service.agent.start()
+
+    def counted(self, metric: str, node_id: str) -> float:
+        """What a node counted for slots."""
+        labels = {"cluster": "test", "node": node_id, "of": "slot"}
+        return self.registry.get_sample_value(f"controlplane_node_{metric}_total", labels) or 0
 
     def led_by(self, node_id: str) -> set[int]:
         """The slots that a node leads by the newest table."""
@@ -130,11 +136,23 @@ def test_a_release_in_which_the_service_hangs_ends_at_its_limit(pair: Pair) -> N
         hung = first.slots_of("releasing")
         assert {agent.ownership(slot_id).access for slot_id in hung} == {Access.MOVED}
         poll_until(lambda: hung <= pair.led_by("n2"))
-        poll_until(lambda: any("takes too long" in str(line["event"]) for line in lines))
+        poll_until(lambda: any("released, without the service" in str(line["event"]) for line in lines))
+    assert pair.counted("callbacks_hung", "n1") == 1
     kept = pair.led_by("n1")
     assert kept
     assert {agent.ownership(slot_id).access for slot_id in kept - hung} == {Access.ACCEPT}
     assert agent.state is SessionState.ACTIVE
+
+
+def test_a_request_that_outlasts_a_release_is_voided_and_counted(pair: Pair) -> None:
+    """Its limit is over before it ends: another node leads the slot by then."""
+    agent = pair.start("n1", Service())
+    poll_until(lambda: all(agent.ownership(slot_id).access is Access.ACCEPT for slot_id in range(8)))
+    with ExitStack() as requests:
+        calls = [requests.enter_context(agent.serve_slot(slot_id)) for slot_id in range(8)]
+        pair.start("n2", Service())
+        poll_until(lambda: len(pair.led_by("n2")) == 4)
+    assert [call.held for call in calls].count(False) == pair.counted("requests_voided", "n1") == 4
 
 
 def test_a_gain_in_which_the_service_hangs_stops_neither_the_node_nor_other_slots(pair: Pair) -> None:

@@ -85,7 +85,7 @@ def test_nothing_is_accepted_from_the_moment_at_which_the_row_is_read(setting: S
     """The refusal names the node that is next."""
     setting.release(told=False)
     ownership, call = setting.book.accept(SLOT)
-    assert (ownership.access, ownership.leader, call) == (Access.MOVED, "a", None)
+    assert (ownership.access, ownership.ask, call) == (Access.MOVED, "a", None)
 
 
 def test_a_release_is_said_once_callbacks_have_returned_and_requests_have_ended(setting: Setting) -> None:

@@ -78,7 +78,7 @@ def test_a_bundle_that_its_owner_releases_does_not_stay() -> None:
         ("n3", "node 'n3' is unknown; known are drains, excluded, fenced, n1, n2 and 1 more"),
         ("drains", "node 'drains' drains: it receives no bundles"),
         ("fenced", "node 'fenced' is fenced: it cannot own bundles until it joins again"),
-        ("gone", "node 'gone' is left: it cannot own bundles until it joins again"),
+        ("gone", "node 'gone' has left: it cannot own bundles until it joins again"),
         ("excluded", "node 'excluded' is excluded: it receives no bundles until it is included again"),
         ("session", "node 'session' is a session node: only data nodes own bundles"),
     ],
