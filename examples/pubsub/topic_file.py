@@ -13,6 +13,7 @@ The offset of a message is the number of messages before it that count. A writer
 and thereby learns whether it counts. Only then it acknowledges.
 """
 
+import errno
 import json
 import os
 import re
@@ -71,6 +72,7 @@ class TopicFile:
         self._lock = threading.Lock()
         self._file: int | None = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
         self._read_bytes = 0
+        self._is_torn = False
         self._greatest_token: Token = (0, 0)
         self._places: list[tuple[int, int]] = []
         self._last: dict[str, tuple[int, int]] = {}
@@ -136,8 +138,17 @@ class TopicFile:
             raise Refused(f"the topic was taken over under {self._greatest_token}")
 
     def _append(self, file: int, record: bytes) -> None:
-        os.write(file, record)
+        """Write a whole record. After a part of one, which a full disk leaves behind, the next begins a new line.
+
+        Raises:
+            OSError: it is not on disk, or not whole.
+        """
+        record = b"\n" + record if self._is_torn else record
+        self._is_torn = True
+        if (written := os.write(file, record)) < len(record):
+            raise OSError(errno.ENOSPC, f"{written} of {len(record)} bytes were written")
         os.fsync(file)
+        self._is_torn = False
         self._read_on(file)
 
     def _read_on(self, file: int) -> None:

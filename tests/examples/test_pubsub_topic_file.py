@@ -90,6 +90,20 @@ def test_a_part_of_a_line_does_not_count(path: Path) -> None:
     assert file.append((1, 6), message(2)) == 1
 
 
+def test_a_record_that_a_full_disk_cut_off_takes_no_later_one_with_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was not acknowledged, and counts for nothing; what is sent after it does."""
+    file, write = TopicFile(path), os.write
+    file.append((1, 5), message(1))
+    monkeypatch.setattr(os, "write", lambda descriptor, record: write(descriptor, record[:9]))
+    with pytest.raises(OSError, match="9 of"):
+        file.append((1, 5), message(2))
+    monkeypatch.undo()
+    assert file.append((1, 5), message(2)) == 1
+    assert (numbers(file), numbers(TopicFile(path))) == ([1, 2], [1, 2])
+
+
 def test_closing_waits_for_a_write_and_refuses_later_ones(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a number of a file that was closed might be that of another file by then."""
     file, writes, may_go_on = TopicFile(path), threading.Event(), threading.Event()

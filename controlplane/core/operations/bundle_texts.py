@@ -84,7 +84,8 @@ def require_namespace(image: BundlesImage, name: NamespaceName) -> None:
         ConfigurationError: there is none. The message says which ones there are.
     """
     if name not in image.namespaces:
-        raise ConfigurationError(f"there is no namespace {name!r}; known are {some_of(image.namespaces)}")
+        hint = "; a bundle is written with its namespace, as in NAMESPACE/RANGE" if name.startswith("0x") else ""
+        raise ConfigurationError(f"there is no namespace {name!r}; known are {some_of(image.namespaces)}{hint}")
 
 
 def named_bundles(bundle_ids: Collection[str]) -> str:

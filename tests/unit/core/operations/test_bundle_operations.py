@@ -92,6 +92,13 @@ def test_a_node_that_may_receive_nothing_is_no_destination(name: str, why: str) 
     ("bundles", "why"),
     [
         ("kw", "there is no namespace 'kw'; known are acme/orders, kv, kv2"),
+        (
+            "0x00000000_0x40000000",
+            (
+                "there is no namespace '0x00000000_0x40000000'; known are acme/orders, kv, kv2; "
+                "a bundle is written with its namespace, as in NAMESPACE/RANGE"
+            ),
+        ),
         ("kw/0x00000000_0x40000000", "there is no namespace 'kw'; known are acme/orders, kv, kv2"),
         (
             f"{FIRST},kv/0x00000000_0x20000000",
