@@ -27,7 +27,7 @@ from controlplane.node.caller_view import RoutedBy
 from controlplane.node.description import NodeLoad
 from controlplane.node.draining import Drained, DrainOutcome
 from controlplane.node.handoff_settings import HandoffSettings
-from controlplane.node.served_call import ServedCall, ServedSlotCall
+from controlplane.node.served_request import ServedBundleRequest, ServedSlotRequest
 from controlplane.node.sofa_access import SofaSlotAccess
 
 __all__ = [
@@ -48,8 +48,8 @@ __all__ = [
     "Ownership",
     "ResourceUsage",
     "RoutedBy",
-    "ServedCall",
-    "ServedSlotCall",
+    "ServedBundleRequest",
+    "ServedSlotRequest",
     "SessionSettings",
     "SessionState",
     "SlotChanged",

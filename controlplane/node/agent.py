@@ -26,14 +26,14 @@ from controlplane.node.caller_view import RoutedBy, compared
 from controlplane.node.description import NodeDescription
 from controlplane.node.draining import Drained, DrainOutcome, hand_over
 from controlplane.node.handoff_settings import HandoffSettings
-from controlplane.node.held_bundle import AcceptedCall
+from controlplane.node.held_bundle import AcceptedBundleRequest
 from controlplane.node.load_thread import LoadReports, LoadThread
 from controlplane.node.metrics import NodeMetrics
-from controlplane.node.served_call import ServedCall, ServedSlotCall
+from controlplane.node.served_request import ServedBundleRequest, ServedSlotRequest
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
 from controlplane.node.slot_calls import SlotCalls
-from controlplane.node.slot_releases import AcceptedSlotCall
+from controlplane.node.slot_releases import AcceptedSlotRequest
 from controlplane.node.table_thread import TableThread
 from controlplane.ports import Clock, EventWriter, LogReader, Threads
 
@@ -228,29 +228,33 @@ class NodeAgent:
         epoch, local = self._shared.book.local_slot(slot_id)
         return epoch, local if self._may_serve() else None
 
-    def serve(self, namespace: NamespaceName, key: bytes | str, routed_by: RoutedBy | None = None) -> ServedCall:
+    def serve(
+        self, namespace: NamespaceName, key: bytes | str, routed_by: RoutedBy | None = None
+    ) -> ServedBundleRequest:
         """A context in which one request for a key of a bundle is served, or refused.
 
-        with agent.serve("orders", key) as call:
-            if call.access is not Access.ACCEPT:
-                return refusal(call.access, call.addresses)
-            answer = work(call.token)
-        return answer if call.held else refusal(Access.MOVED, ())
+        with agent.serve("orders", key) as request:
+            if request.access is not Access.ACCEPT:
+                return refusal(request.access, request.addresses)
+            answer = work(request.token)
+        return answer if request.held else refusal(Access.MOVED, ())
         """
         accept = partial(self._accept, namespace, _hash_of(key), routed_by)
-        return ServedCall(accept, self._end_request, self._may_serve)
+        return ServedBundleRequest(accept, self._end_request, self._may_serve)
 
-    def serve_slot(self, slot_id: SlotId, routed_by: RoutedBy | None = None) -> ServedSlotCall:
+    def serve_slot(self, slot_id: SlotId, routed_by: RoutedBy | None = None) -> ServedSlotRequest:
         """A context in which one request for a slot is served, or refused; see :meth:`serve`."""
-        return ServedSlotCall(partial(self._accept_slot, slot_id, routed_by), self._end_slot_request, self._may_serve)
+        return ServedSlotRequest(
+            partial(self._accept_slot, slot_id, routed_by), self._end_slot_request, self._may_serve
+        )
 
-    def serve_slot_of(self, key: bytes | str, routed_by: RoutedBy | None = None) -> ServedSlotCall:
+    def serve_slot_of(self, key: bytes | str, routed_by: RoutedBy | None = None) -> ServedSlotRequest:
         """A context in which one request for a key is served by the slot that it has now; see :meth:`serve`."""
-        return ServedSlotCall(partial(self._accept_slot, key, routed_by), self._end_slot_request, self._may_serve)
+        return ServedSlotRequest(partial(self._accept_slot, key, routed_by), self._end_slot_request, self._may_serve)
 
     def _accept_slot(
         self, slot: SlotId | bytes | str, routed_by: RoutedBy | None
-    ) -> tuple[Ownership, AcceptedSlotCall | None]:
+    ) -> tuple[Ownership, AcceptedSlotRequest | None]:
         answer, accepted = self._shared.book.accept(slot)
         checked = self._checked_slot(answer, routed_by)
         if accepted is not None and checked is not answer:
@@ -258,7 +262,7 @@ class NodeAgent:
             accepted = None
         return checked, accepted
 
-    def _end_slot_request(self, accepted: AcceptedSlotCall) -> None:
+    def _end_slot_request(self, accepted: AcceptedSlotRequest) -> None:
         if accepted.is_void:
             self._shared.metrics.slot_requests_voided.inc()
         self._shared.book.leave(accepted)
@@ -267,7 +271,7 @@ class NodeAgent:
 
     def _accept(
         self, namespace: NamespaceName, hashed: int, routed_by: RoutedBy | None
-    ) -> tuple[BundleOwnership, AcceptedCall | None]:
+    ) -> tuple[BundleOwnership, AcceptedBundleRequest | None]:
         answer, accepted = self._shared.bundles.accept(namespace, hashed)
         checked = self._checked(answer, routed_by)
         if accepted is not None and checked is not answer:
@@ -275,7 +279,7 @@ class NodeAgent:
             accepted = None
         return checked, accepted
 
-    def _end_request(self, accepted: AcceptedCall) -> None:
+    def _end_request(self, accepted: AcceptedBundleRequest) -> None:
         if accepted.is_void:
             self._shared.metrics.bundle_requests_voided.inc()
         if self._shared.bundles.leave(accepted, self._shared.clock.monotonic_ms()):

@@ -86,7 +86,7 @@ class BundleCall:
 
 
 @dataclass(eq=False, slots=True)
-class AcceptedCall:
+class AcceptedBundleRequest:
     """A request that the service was allowed to serve, until it ends.
 
     Attributes:
@@ -135,7 +135,7 @@ class HeldBundle:
     standing: Standing = Standing.UNKNOWN
     opened: int = NO_HOLDING
     call: BundleCall | None = None
-    accepted: set[AcceptedCall] = field(default_factory=set)
+    accepted: set[AcceptedBundleRequest] = field(default_factory=set)
     leaves_since_ms: int | None = None
     is_given_up: bool = False
     children: tuple[Bundle, ...] = ()

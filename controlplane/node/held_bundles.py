@@ -21,7 +21,7 @@ from controlplane.node.callbacks import Access, BundleOwnership, FencingToken
 from controlplane.node.handoff_settings import HandoffSettings
 from controlplane.node.held_bundle import (
     NO_HOLDING,
-    AcceptedCall,
+    AcceptedBundleRequest,
     BundleCall,
     CallKind,
     HeldBundle,
@@ -194,10 +194,10 @@ class BundleBook:
             changed.setdefault(bundle_id, row)
         if opened is not None:
             parent.children = tuple(parts)
-            for call in parent.accepted:
-                child = self._held[next(row.bundle_id for row in parts if row.lower <= call.hashed < row.end)]
-                call.held = child
-                child.accepted.add(call)
+            for request in parent.accepted:
+                child = self._held[next(row.bundle_id for row in parts if row.lower <= request.hashed < row.end)]
+                request.held = child
+                child.accepted.add(request)
             parent.accepted = set()
 
     def _settle(self, held: HeldBundle, now_ms: int) -> None:
@@ -236,24 +236,24 @@ class BundleBook:
         with self._lock:
             return self._ownership(namespace, hashed)
 
-    def accept(self, namespace: NamespaceName, hashed: int) -> tuple[BundleOwnership, AcceptedCall | None]:
+    def accept(self, namespace: NamespaceName, hashed: int) -> tuple[BundleOwnership, AcceptedBundleRequest | None]:
         """The same answer, with the noted request if it is accepted. :meth:`leave` has to follow."""
         with self._lock:
             answer = self._ownership(namespace, hashed)
             if answer.access is not Access.ACCEPT or answer.bundle is None:
                 return answer, None
             held = self._held[answer.bundle.bundle_id]
-            call = AcceptedCall(hashed, held)
-            held.accepted.add(call)
-            return answer, call
+            request = AcceptedBundleRequest(hashed, held)
+            held.accepted.add(request)
+            return answer, request
 
-    def leave(self, call: AcceptedCall, now_ms: int) -> bool:
+    def leave(self, request: AcceptedBundleRequest, now_ms: int) -> bool:
         """Note the end of a request; return whether a release may have waited for it."""
         with self._lock:
-            held, call.held = call.held, None
+            held, request.held = request.held, None
             if held is None:
                 return False
-            held.accepted.discard(call)
+            held.accepted.discard(request)
             is_awaited = held.has_to_close and not held.accepted
             if is_awaited:
                 self._settle(held, now_ms)
@@ -381,8 +381,8 @@ class BundleBook:
 
 
 def _void(held: HeldBundle) -> None:
-    for call in held.accepted:
-        call.is_void, call.held = True, None
+    for request in held.accepted:
+        request.is_void, request.held = True, None
     held.accepted = set()
 
 

@@ -31,7 +31,7 @@ from controlplane.node.callbacks import (
     SlotReleasing,
 )
 from controlplane.node.handoff_settings import HandoffSettings
-from controlplane.node.slot_releases import AcceptedSlotCall, SlotReleases
+from controlplane.node.slot_releases import AcceptedSlotRequest, SlotReleases
 
 _NO_TOKEN = FencingToken(Term(0), Epoch(0))
 _AS_IT_IS_SENT: Final = -1
@@ -211,7 +211,7 @@ class HoldingBook:
         """Whether a slot was released that no heartbeat has reported."""
         return self._releases.has_news
 
-    def accept(self, slot: SlotId | bytes | str) -> tuple[Ownership, AcceptedSlotCall | None]:
+    def accept(self, slot: SlotId | bytes | str) -> tuple[Ownership, AcceptedSlotRequest | None]:
         """The answer of :meth:`ownership`, with the noted request if it is accepted. :meth:`leave` has to follow."""
         with self._lock:
             answer = self._ownership(slot)
@@ -219,10 +219,10 @@ class HoldingBook:
                 return answer, None
             return answer, self._releases.accept(answer.slot_id)
 
-    def leave(self, call: AcceptedSlotCall) -> None:
+    def leave(self, request: AcceptedSlotRequest) -> None:
         """Note the end of a request."""
         with self._lock:
-            self._releases.leave(call)
+            self._releases.leave(request)
 
     def ownership(self, slot: SlotId | bytes | str) -> Ownership:
         """Whether the node leads a slot, or that of a key, and has its data; the session decides if it may serve."""

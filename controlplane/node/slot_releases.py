@@ -21,7 +21,7 @@ _NEVER: Final = math.inf
 
 
 @dataclass(eq=False, slots=True)
-class AcceptedSlotCall:
+class AcceptedSlotRequest:
     """A request for a slot that was accepted, until it ends.
 
     Attributes:
@@ -64,7 +64,7 @@ class SlotReleases:
         """Begin without any. Requests are voided that last longer than the limit behind a release."""
         self._accepted_limit_ms = settings.accepted_limit_ms
         self._limit_ms = settings.accepted_limit_ms + settings.release_limit_ms
-        self._accepted: dict[SlotId, set[AcceptedSlotCall]] = defaultdict(set)
+        self._accepted: dict[SlotId, set[AcceptedSlotRequest]] = defaultdict(set)
         self._releases: dict[SlotId, _Release] = {}
         self._reopening: dict[SlotId, Epoch] = {}
         self.unasked: dict[SlotId, Epoch] = {}
@@ -117,25 +117,25 @@ class SlotReleases:
         """Whether the service may still have a slot closed that stays here after all."""
         return slot_id in self._reopening
 
-    def accept(self, slot_id: SlotId) -> AcceptedSlotCall:
+    def accept(self, slot_id: SlotId) -> AcceptedSlotRequest:
         """Note a request that is accepted. :meth:`leave` has to follow."""
-        call = AcceptedSlotCall({slot_id})
-        self._accepted[slot_id].add(call)
-        return call
+        request = AcceptedSlotRequest({slot_id})
+        self._accepted[slot_id].add(request)
+        return request
 
     def split(self, slot_id: SlotId, part: SlotId) -> None:
         """A part was split off from a slot: its release waits for the requests of the whole."""
-        for call in self._accepted.get(slot_id, ()):
-            call.slot_ids.add(part)
-            self._accepted[part].add(call)
+        for request in self._accepted.get(slot_id, ()):
+            request.slot_ids.add(part)
+            self._accepted[part].add(request)
 
-    def leave(self, call: AcceptedSlotCall) -> None:
+    def leave(self, request: AcceptedSlotRequest) -> None:
         """Note the end of a request."""
-        for slot_id in call.slot_ids:
-            calls = self._accepted.get(slot_id)
-            if calls is not None and call in calls:
-                calls.discard(call)
-                if not calls:
+        for slot_id in request.slot_ids:
+            requests = self._accepted.get(slot_id)
+            if requests is not None and request in requests:
+                requests.discard(request)
+                if not requests:
                     del self._accepted[slot_id]
                     release = self._releases.get(slot_id)
                     if release is not None:
@@ -169,8 +169,8 @@ class SlotReleases:
 
     def void(self, slot_id: SlotId) -> None:
         """The right to serve a slot has ended before the requests that were accepted under it."""
-        for call in self._accepted.pop(slot_id, ()):
-            call.is_void = True
+        for request in self._accepted.pop(slot_id, ()):
+            request.is_void = True
 
     def _look(self, slot_id: SlotId, release: _Release) -> None:
         """Let the service be asked to release a slot, if nothing else is waited for."""

@@ -172,12 +172,12 @@ class KvNode(Service):
         Raises:
             Refused: it may not, or the right to serve has ended meanwhile: another node may have written since.
         """
-        with self.agent.serve_slot_of(key) as call:
-            if call.access is not Access.ACCEPT or call.slot_id is None:
-                raise Refused("migrating" if call.access is Access.MIGRATING else "moved", call.epoch)
-            yield call.slot_id
-        if not call.held:
-            raise Refused("moved", call.epoch)
+        with self.agent.serve_slot_of(key) as request:
+            if request.access is not Access.ACCEPT or request.slot_id is None:
+                raise Refused("migrating" if request.access is Access.MIGRATING else "moved", request.epoch)
+            yield request.slot_id
+        if not request.held:
+            raise Refused("moved", request.epoch)
 
     def _copy_to(self, follower: str, slot_id: int, row: Row, key: str, value: Value) -> str | None:
         """Send a copy to a follower. Returns the error, or None."""

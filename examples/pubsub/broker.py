@@ -17,7 +17,7 @@ from controlplane.node import (
     Bundle,
     FencingToken,
     NodeLoad,
-    ServedCall,
+    ServedBundleRequest,
     TopicLoad,
 )
 from examples.pubsub.client import ADDRESS_NAME
@@ -134,13 +134,13 @@ class Broker(Service):
         namespace, until_s = namespace_of(topic), time.monotonic() + _PATIENCE_S
         while True:
             answer = None
-            with self.agent.serve(namespace, topic) as call:
-                if call.access is Access.ACCEPT:
-                    answer = self._attempt(topic, call.token, work)
-            if answer is not None and call.held:
+            with self.agent.serve(namespace, topic) as request:
+                if request.access is Access.ACCEPT:
+                    answer = self._attempt(topic, request.token, work)
+            if answer is not None and request.held:
                 return answer
-            if _is_elsewhere(call) or time.monotonic() > until_s:
-                return self._refusal(call)
+            if _is_elsewhere(request) or time.monotonic() > until_s:
+                return self._refusal(request)
             self._wait()
 
     def _attempt(self, topic: str, token: FencingToken, work: Work) -> Message | None:
@@ -151,10 +151,10 @@ class Broker(Service):
             self._logger.warning("topic refused", topic=topic, token=token, reason=str(refused))
             return None
 
-    def _refusal(self, call: ServedCall) -> Message:
-        if call.access is Access.MIGRATING:
+    def _refusal(self, request: ServedBundleRequest) -> Message:
+        if request.access is Access.MIGRATING:
             return {"status": "migrating"}
-        places = [(each.host, each.port) for each in call.addresses if each.name == ADDRESS_NAME]
+        places = [(each.host, each.port) for each in request.addresses if each.name == ADDRESS_NAME]
         return {"status": "moved", "ask": places[0] if places else None}
 
     def _wait(self) -> None:
@@ -173,11 +173,11 @@ class Broker(Service):
         return self._meter.report({bundle.bundle_id: self._topics.open_in(bundle) for bundle in owned})
 
 
-def _is_elsewhere(call: ServedCall) -> bool:
+def _is_elsewhere(request: ServedBundleRequest) -> bool:
     """Whether there is another broker that serves the topic, or no such bundle; otherwise it may come here."""
-    if call.access not in (Access.MOVED, Access.UNSUPPORTED):
+    if request.access not in (Access.MOVED, Access.UNSUPPORTED):
         return False
-    return call.bundle is None or (call.ask is not None and call.ask == call.bundle.serving_node)
+    return request.bundle is None or (request.ask is not None and request.ask == request.bundle.serving_node)
 
 
 def main() -> int:

@@ -8,9 +8,9 @@ import pytest
 
 from controlplane.core.values.identifiers import Epoch, SlotId, Term
 from controlplane.node import Access, BundleOwnership, FencingToken, NodeAgent, Ownership
-from controlplane.node.held_bundle import AcceptedCall
-from controlplane.node.served_call import ServedCall, ServedSlotCall
-from controlplane.node.slot_releases import AcceptedSlotCall
+from controlplane.node.held_bundle import AcceptedBundleRequest
+from controlplane.node.served_request import ServedBundleRequest, ServedSlotRequest
+from controlplane.node.slot_releases import AcceptedSlotRequest
 from tests.chaos import watched_node
 from tests.chaos.served import Process, ServedWriter, Serving, read_lines
 from tests.chaos.watched_node import KEYS, NAMESPACES, SLOTS, Watch
@@ -37,17 +37,17 @@ class Agent:
         """Whether the key is accepted."""
         return BundleOwnership(_access((namespace, key) in self.keys), TOKEN, Epoch(9), None, None)
 
-    def serve_slot(self, slot_id: SlotId) -> ServedSlotCall:
+    def serve_slot(self, slot_id: SlotId) -> ServedSlotRequest:
         """A call for a slot."""
-        return ServedSlotCall(
-            lambda: (self.ownership(slot_id), self._accepted(AcceptedSlotCall({slot_id}))), _ignore, self._valid
+        return ServedSlotRequest(
+            lambda: (self.ownership(slot_id), self._accepted(AcceptedSlotRequest({slot_id}))), _ignore, self._valid
         )
 
-    def serve(self, namespace: str, key: str) -> ServedCall:
+    def serve(self, namespace: str, key: str) -> ServedBundleRequest:
         """A call for a key."""
-        return ServedCall(lambda: (self.bundle_of(namespace, key), None), _ignore, self._valid)
+        return ServedBundleRequest(lambda: (self.bundle_of(namespace, key), None), _ignore, self._valid)
 
-    def _accepted(self, call: AcceptedSlotCall) -> AcceptedSlotCall:
+    def _accepted(self, call: AcceptedSlotRequest) -> AcceptedSlotRequest:
         self.calls += 1
         return call
 
@@ -59,7 +59,7 @@ def _access(is_accepted: bool) -> Access:
     return Access.ACCEPT if is_accepted else Access.MOVED
 
 
-def _ignore(_: AcceptedCall | AcceptedSlotCall) -> None:
+def _ignore(_: AcceptedBundleRequest | AcceptedSlotRequest) -> None:
     pass
 
 

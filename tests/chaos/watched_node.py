@@ -26,11 +26,11 @@ from controlplane.node import (
     FencingToken,
     NodeAgent,
     Ownership,
-    ServedCall,
+    ServedBundleRequest,
     SessionState,
     TopicLoad,
 )
-from controlplane.node.served_call import ServedSlotCall
+from controlplane.node.served_request import ServedSlotRequest
 from examples.kv.node import KvNode
 from examples.serving.service import Service, run, serve, service_parser
 from tests.chaos.served import Process, ServedWriter, path_of
@@ -44,7 +44,7 @@ _LONGEST_CALL_US: Final = 100_000
 _LONGEST_REST_US: Final = 100_000
 
 _Answer: TypeAlias = Ownership | BundleOwnership
-_Call: TypeAlias = ServedCall | ServedSlotCall
+_Call: TypeAlias = ServedBundleRequest | ServedSlotRequest
 
 
 class _Watched(NamedTuple):

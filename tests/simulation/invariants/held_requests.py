@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.node import Access, NodeAgent
-from controlplane.node.served_call import ServedCall, ServedSlotCall
+from controlplane.node.served_request import ServedBundleRequest, ServedSlotRequest
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.world import World
 
@@ -32,7 +32,7 @@ class HeldRequest:
     place: str
     namespace: str
     key: str
-    call: ServedCall | ServedSlotCall
+    call: ServedBundleRequest | ServedSlotRequest
 
 
 @dataclass
@@ -47,7 +47,7 @@ class HeldRequests:
         """Let a process accept a request, which has to be one that it serves."""
         agent = self.world.agents[place]
         if namespace:
-            call: ServedCall | ServedSlotCall = agent.serve(namespace, key)
+            call: ServedBundleRequest | ServedSlotRequest = agent.serve(namespace, key)
         else:
             assert agent.table is not None
             call = agent.serve_slot(agent.table.slot_for(key).slot_id)

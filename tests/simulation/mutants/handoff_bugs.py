@@ -152,7 +152,7 @@ _AGENT: Final = (
         "notes no request that it accepts for a slot: releases it under that",
         "controlplane.node.holdings:HoldingBook.accept",
         "self._releases.accept(answer.slot_id)",
-        "AcceptedSlotCall({answer.slot_id})",
+        "AcceptedSlotRequest({answer.slot_id})",
         scene=requests_outlast_a_release,
     ),
     Mutant(

@@ -15,7 +15,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.node.callbacks import Access, BundleOwnership
 from controlplane.node.handoff_settings import HandoffSettings
-from controlplane.node.held_bundle import AcceptedCall, BundleCall, CallKind
+from controlplane.node.held_bundle import AcceptedBundleRequest, BundleCall, CallKind
 from controlplane.node.held_bundles import BundleBook
 
 INCARNATION = 7
@@ -143,7 +143,7 @@ class Story(Leader):
         """The access to a hash."""
         return self.asked(hashed).access
 
-    def accept(self, hashed: int = 0) -> AcceptedCall:
+    def accept(self, hashed: int = 0) -> AcceptedBundleRequest:
         """A request that is accepted."""
         _, call = self.book.accept(NAMESPACE, hashed)
         assert call is not None

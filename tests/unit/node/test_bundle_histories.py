@@ -22,7 +22,7 @@ from controlplane.core.bundles.ownership_state import OwnershipState
 from controlplane.core.bundles.reports import BundleStep
 from controlplane.core.membership.node import NodeStatus
 from controlplane.node.callbacks import Access
-from controlplane.node.held_bundle import AcceptedCall, BundleCall, CallKind
+from controlplane.node.held_bundle import AcceptedBundleRequest, BundleCall, CallKind
 from tests.unit.node.bundle_stories import NAMESPACE, SETTINGS, Leader, Story
 
 NODES: Final = ("n", "n", "a")
@@ -51,7 +51,7 @@ class History(Story):
         self._tenure = 0
         self._opened: set[int] = set()
         self._running: list[tuple[BundleCall, int]] = []
-        self._requests: list[AcceptedCall] = []
+        self._requests: list[AcceptedBundleRequest] = []
         self._heard: dict[str, list[str]] = {}
         self._is_member = self._is_shown_as_member = True
         self._shown: dict[str, Bundle] = {}

@@ -8,7 +8,7 @@ from controlplane.core.values.identifiers import Epoch, SlotId
 from controlplane.node.callbacks import Access, Changes
 from controlplane.node.handoff_settings import HandoffSettings
 from controlplane.node.holdings import HoldingBook
-from controlplane.node.slot_releases import AcceptedSlotCall
+from controlplane.node.slot_releases import AcceptedSlotRequest
 from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.topic_reading.table_follower import TableFollower
 from tests.helpers.table_feed import TableFeed
@@ -64,7 +64,7 @@ class Setting:
         self.feed.releasing(SLOT, "n", "a", next_leader="a", release_epoch=Epoch(self.book.epoch + 1))
         return self.follow(told=told)
 
-    def accept(self, slot_id: SlotId = SLOT) -> AcceptedSlotCall:
+    def accept(self, slot_id: SlotId = SLOT) -> AcceptedSlotRequest:
         """A request that the node accepts."""
         _, call = self.book.accept(slot_id)
         assert call is not None

@@ -39,7 +39,7 @@ BUGS: Final = (
     ),
     Bug(
         "a part of a slot does not wait for the requests of the whole",
-        "            self._accepted[part].add(call)",
+        "            self._accepted[part].add(request)",
         "            pass",
         tests=_TESTS,
     ),

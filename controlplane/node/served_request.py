@@ -8,8 +8,8 @@ from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 from controlplane.node.callbacks import Access, BundleOwnership, FencingToken, Ownership
 from controlplane.node.caller_view import AnswerT
-from controlplane.node.held_bundle import AcceptedCall
-from controlplane.node.slot_releases import AcceptedSlotCall
+from controlplane.node.held_bundle import AcceptedBundleRequest
+from controlplane.node.slot_releases import AcceptedSlotRequest
 
 
 class _Accepted(Protocol):
@@ -81,7 +81,7 @@ class ServedRequest(Generic[AnswerT, AcceptedT]):
             RuntimeError: the context was not entered.
         """
         if self._ownership is None:
-            raise RuntimeError("the context was not entered: use `with agent.serve(...) as call:`")
+            raise RuntimeError("the context was not entered: use `with agent.serve(...) as request:`")
         return self._ownership
 
     @property
@@ -98,7 +98,7 @@ class ServedRequest(Generic[AnswerT, AcceptedT]):
         return self._accepted is not None and not self._accepted.is_void and self._is_session_valid()
 
 
-class ServedCall(ServedRequest[BundleOwnership, AcceptedCall]):
+class ServedBundleRequest(ServedRequest[BundleOwnership, AcceptedBundleRequest]):
     """A request for a key of a bundle; ``NodeAgent.serve`` makes it."""
 
     @property
@@ -112,7 +112,7 @@ class ServedCall(ServedRequest[BundleOwnership, AcceptedCall]):
         return self.ownership.ask
 
 
-class ServedSlotCall(ServedRequest[Ownership, AcceptedSlotCall]):
+class ServedSlotRequest(ServedRequest[Ownership, AcceptedSlotRequest]):
     """A request for a slot; ``NodeAgent.serve_slot`` and ``serve_slot_of`` make it."""
 
     @property
