@@ -21,8 +21,8 @@ from controlplane.core.slots.sofa.slot_access import LocalSlot
 from controlplane.core.values.identifiers import Epoch, NamespaceName, ProcessId, SlotId
 from controlplane.errors import SupersededError
 from controlplane.node.bundle_calls import BundleCalls
-from controlplane.node.callbacks import Access, BundleOwnership, NodeCallbacks, Ownership
-from controlplane.node.caller_view import RoutedBy, compared
+from controlplane.node.callbacks import BundleOwnership, NodeCallbacks, Ownership
+from controlplane.node.caller_view import AnswerT, RoutedBy, compared, withheld
 from controlplane.node.description import NodeDescription
 from controlplane.node.draining import Drained, DrainOutcome, hand_over
 from controlplane.node.handoff_settings import HandoffSettings
@@ -204,11 +204,11 @@ class NodeAgent:
         Serve requests within :meth:`serve_slot`, so that a release of the slot waits for their ends. ``routed_by`` is
         the row by which the caller has chosen this node, if it says so.
         """
-        return self._checked_slot(self._shared.book.ownership(slot_id), routed_by)
+        return self._checked(self._shared.book.ownership(slot_id), routed_by)
 
     def slot_of(self, key: bytes | str, routed_by: RoutedBy | None = None) -> Ownership:
         """Whether the node may serve the slot of a key now; see :meth:`ownership`."""
-        return self._checked_slot(self._shared.book.ownership(key), routed_by)
+        return self._checked(self._shared.book.ownership(key), routed_by)
 
     def bundle_of(
         self, namespace: NamespaceName, key: bytes | str, routed_by: RoutedBy | None = None
@@ -256,7 +256,7 @@ class NodeAgent:
         self, slot: SlotId | bytes | str, routed_by: RoutedBy | None
     ) -> tuple[Ownership, AcceptedSlotRequest | None]:
         answer, accepted = self._shared.book.accept(slot)
-        checked = self._checked_slot(answer, routed_by)
+        checked = self._checked(answer, routed_by)
         if accepted is not None and checked is not answer:
             self._end_slot_request(accepted)
             accepted = None
@@ -285,17 +285,9 @@ class NodeAgent:
         if self._shared.bundles.leave(accepted, self._shared.clock.monotonic_ms()):
             self._bundle_calls.wake()
 
-    def _checked_slot(self, answer: Ownership, routed_by: RoutedBy | None) -> Ownership:
-        """The answer of the book to this caller, or a refusal if the session may not serve."""
-        if self._may_serve():
-            return compared(answer, routed_by)
-        return answer if answer.access is Access.MOVED else answer._replace(access=Access.MOVED)
-
-    def _checked(self, answer: BundleOwnership, routed_by: RoutedBy | None) -> BundleOwnership:
-        """The answer of the book to this caller, or a refusal if the session may not serve."""
-        if self._may_serve():
-            return compared(answer, routed_by)
-        return answer if answer.access is Access.MOVED else answer._replace(access=Access.MOVED, ask=None, addresses=())
+    def _checked(self, answer: AnswerT, routed_by: RoutedBy | None) -> AnswerT:
+        """The answer of a book to this caller, or a refusal if the session may not serve."""
+        return compared(answer, routed_by) if self._may_serve() else withheld(answer)
 
     def _may_serve(self) -> bool:
         return self._shared.failure is None and self._shared.clock.monotonic_ms() < self._session.serve_until_ms

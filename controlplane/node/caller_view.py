@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from controlplane.core.values.addresses import Address
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, NodeId
 from controlplane.node.callbacks import Access, FencingToken
 
 _UNKNOWN: Final = Epoch(0)
@@ -41,7 +41,13 @@ class Answer(Protocol):
     def addresses(self) -> tuple[Address, ...]:
         """Those of the node to ask, by name."""
 
-    def _replace(self, *, access: Access) -> Self: ...
+    @property
+    def ask(self) -> NodeId | None:
+        """The node to ask."""
+
+    def _replace(
+        self, *, access: Access = ..., ask: NodeId | None = ..., addresses: tuple[Address, ...] = ...
+    ) -> Self: ...
 
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
@@ -60,3 +66,8 @@ def compared(answer: AnswerT, routed_by: RoutedBy | None) -> AnswerT:
         is_behind = routed_by.epoch > answer.epoch
     is_other = answer.access is Access.ACCEPT and routed_by.since_epoch != _UNKNOWN
     return answer._replace(access=Access.MISMATCH) if is_behind or is_other else answer
+
+
+def withheld(answer: AnswerT) -> AnswerT:
+    """The answer of a node that may not serve now: "moved", to no node where the table names this one."""
+    return answer if answer.access is Access.MOVED else answer._replace(access=Access.MOVED, ask=None, addresses=())

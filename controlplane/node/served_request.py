@@ -69,6 +69,11 @@ class ServedRequest(Generic[AnswerT, AcceptedT]):
         return self.ownership.epoch
 
     @property
+    def ask(self) -> NodeId | None:
+        """The node that the client should ask; see :class:`Ownership` and :class:`BundleOwnership`."""
+        return self.ownership.ask
+
+    @property
     def addresses(self) -> tuple[Address, ...]:
         """The addresses of the node that the client should ask, by name; empty if the table names none."""
         return self.ownership.addresses
@@ -106,11 +111,6 @@ class ServedBundleRequest(ServedRequest[BundleOwnership, AcceptedBundleRequest])
         """The bundle's row in the table; None if there is none that covers the key."""
         return self.ownership.bundle
 
-    @property
-    def ask(self) -> NodeId | None:
-        """The node that the client should ask; see :class:`BundleOwnership`."""
-        return self.ownership.ask
-
 
 class ServedSlotRequest(ServedRequest[Ownership, AcceptedSlotRequest]):
     """A request for a slot; ``NodeAgent.serve_slot`` and ``serve_slot_of`` make it."""
@@ -119,8 +119,3 @@ class ServedSlotRequest(ServedRequest[Ownership, AcceptedSlotRequest]):
     def slot_id(self) -> SlotId | None:
         """The slot; None if there is no table yet."""
         return self.ownership.slot_id
-
-    @property
-    def ask(self) -> NodeId | None:
-        """The node that the client should ask; see :class:`Ownership`."""
-        return self.ownership.ask

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from controlplane.core.values.identifiers import Epoch, SlotId, Term
 from controlplane.node import Access, BundleOwnership, FencingToken, Ownership, RoutedBy
-from controlplane.node.caller_view import compared
+from controlplane.node.caller_view import compared, withheld
 
 EPOCHS = st.integers(0, 6).map(Epoch)
 KINDS = st.sampled_from([Access.ACCEPT, Access.MIGRATING, Access.MOVED])
@@ -65,3 +65,11 @@ def test_only_the_same_row_or_an_unknown_one_is_served(access: Access, known: Ep
     if judged.access is Access.ACCEPT:
         assert access is Access.ACCEPT
         assert asked_by in (known, 0)
+
+
+@pytest.mark.parametrize("access", list(Access))
+def test_a_node_that_may_not_serve_sends_no_caller_to_itself(access: Access) -> None:
+    """It says "moved". Only an answer that is about another node names one."""
+    refused = withheld(answer(access))
+    assert refused.access is Access.MOVED
+    assert refused.ask == ("n1" if access is Access.MOVED else None)
