@@ -32,6 +32,8 @@ _PATIENCE_S: Final = 1.0
 
 Most handoffs end in this time. Then the client asks once more, at the right place, instead of asking in vain."""
 _LOOK_AGAIN_S: Final = 0.02
+_LOOK_FOR_MESSAGES_S: Final = 0.2
+"""How often a subscriber that waits is looked after, if no message comes: its bundle may have gone elsewhere."""
 
 Work = Callable[[TopicFile, FencingToken], Message]
 """What is to be done for a request when its topic is served here."""
@@ -52,6 +54,7 @@ class Broker(Service):
         self._broker_id = broker_id
         self._topics = OpenTopics(directory)
         self._changed = threading.Condition()
+        self._change_count = 0
         self._meter = LoadMeter()
         self._logger = structlog.get_logger().bind(broker=broker_id)
         self._server = Server(place, self.answer)
@@ -117,10 +120,11 @@ class Broker(Service):
         topic, offset, count = request["topic"], int(request["offset"]), int(request["count"])
         until_s = time.monotonic() + min(float(request["wait_s"]), _PATIENCE_S)
         while True:
+            seen = self._change_count
             answer = self._when_served(topic, lambda file, _: {"status": "ok", "messages": file.read(offset, count)})
             if answer["status"] != "ok" or answer["messages"] or time.monotonic() > until_s:
                 break
-            self._wait()
+            self._wait(seen, _LOOK_FOR_MESSAGES_S)
         if answer["status"] == "ok":
             byte_count = sum(len(message.key) + len(message.text) for message in answer["messages"])
             self._meter.consumed(topic, request["subscriber"], len(answer["messages"]), byte_count)
@@ -133,7 +137,7 @@ class Broker(Service):
         """
         namespace, until_s = namespace_of(topic), time.monotonic() + _PATIENCE_S
         while True:
-            answer = None
+            answer, seen = None, self._change_count
             with self.agent.serve(namespace, topic) as request:
                 if request.access is Access.ACCEPT:
                     answer = self._attempt(topic, request.token, work)
@@ -141,7 +145,7 @@ class Broker(Service):
                 return answer
             if _is_elsewhere(request) or time.monotonic() > until_s:
                 return self._refusal(request)
-            self._wait()
+            self._wait(seen, _LOOK_AGAIN_S)
 
     def _attempt(self, topic: str, token: FencingToken, work: Work) -> Message | None:
         """The result of the work; None if the file says that another broker owns the topic by now."""
@@ -157,12 +161,14 @@ class Broker(Service):
         places = [(each.host, each.port) for each in request.addresses if each.name == ADDRESS_NAME]
         return {"status": "moved", "ask": places[0] if places else None}
 
-    def _wait(self) -> None:
+    def _wait(self, seen: int, at_most_s: float) -> None:
+        """Wait until more has changed than was seen, at most for a while."""
         with self._changed:
-            self._changed.wait(_LOOK_AGAIN_S)
+            self._changed.wait_for(lambda: self._change_count != seen, at_most_s)
 
     def _look_again(self) -> None:
         with self._changed:
+            self._change_count += 1
             self._changed.notify_all()
 
     def load(self) -> NodeLoad:

@@ -18,7 +18,7 @@ from controlplane.routing import RoutingClient
 
 CALM_NAMESPACE = "demo/calm"
 HOT_NAMESPACE = "demo/hot"
-MESSAGES_PER_S = {CALM_NAMESPACE: 30, HOT_NAMESPACE: 200}
+MESSAGES_PER_S = {CALM_NAMESPACE: 16, HOT_NAMESPACE: 120}
 """By namespace, to all of its topics together."""
 KEY_REQUESTS_PER_S = 50
 TOPICS = 8
