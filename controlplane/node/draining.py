@@ -49,16 +49,14 @@ def hand_over(shared: Shared, session: SessionThread, timeout_ms: int) -> Draine
     if session.state not in HEARD_STATES:
         logger.warning("nothing to hand over: the node is not a member now", state=session.state.value)
         return Drained(DrainOutcome.NOT_A_MEMBER, held, held)
-    slots, bundles = sum(shared.book.count()), shared.bundles.count()
-    logger.info("handing over before leaving", slots=slots, bundles=bundles, timeout_ms=timeout_ms)
+    logger.info("handing over before leaving", **_counts(shared), timeout_ms=timeout_ms)
     session.tell(DrainAsked("stop"))
     end_at_ms = shared.clock.monotonic_ms() + timeout_ms
     while not _is_over(shared) and (wait_ms := end_at_ms - shared.clock.monotonic_ms()) > 0:
         with shared.changed:
             is_over = shared.changed.wait_for(lambda: _is_over(shared), min(wait_ms, _PROGRESS_EVERY_MS) / 1_000)
         if not is_over and wait_ms > _PROGRESS_EVERY_MS:
-            slots, bundles = sum(shared.book.count()), shared.bundles.count()
-            logger.info("still handing over", slots=slots, bundles=bundles)
+            logger.info("still handing over", **_counts(shared))
     left = shared.holding_count()
     if not left:
         logger.info("everything was handed over")
@@ -69,10 +67,14 @@ def hand_over(shared: Shared, session: SessionThread, timeout_ms: int) -> Draine
     if shared.failure is not None:
         return Drained(DrainOutcome.FAILED, held, left)
     what = "nothing was" if left == held else "not everything was"
-    slots, bundles = sum(shared.book.count()), shared.bundles.count()
     text = f"{what} handed over within {timeout_ms} ms: " + _WHY_NOT
-    logger.warning(text, slots=slots, bundles=bundles)
+    logger.warning(text, **_counts(shared))
     return Drained(DrainOutcome.TIMED_OUT, held, left)
+
+
+def _counts(shared: Shared) -> dict[str, int]:
+    """How much the node holds, for the log."""
+    return {"slots": sum(shared.book.count()), "bundles": shared.bundles.count()}
 
 
 def _is_over(shared: Shared) -> bool:

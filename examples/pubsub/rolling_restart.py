@@ -12,11 +12,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 from controlplane import routing_client
 from examples.pubsub.client import PubSubClient
-from examples.pubsub.traffic import Traffic
+from examples.pubsub.traffic import Traffic, new_topics
 from examples.serving.command_line import parser_of, print_results_only, security_in
 from examples.serving.restarts import Processes, restart_each, wait_until
 
@@ -87,8 +86,7 @@ def main() -> int:
     directory.mkdir(parents=True, exist_ok=True)
     print(f"topics and outputs of the brokers: {directory}")
     broker_ids = [f"broker-{number}" for number in range(1, options.brokers + 1)]
-    new = uuid4().hex[:8]  # What an earlier run has left in the directory is in other topics.
-    topics = [f"persistent://{options.namespace}/{new}-{number}" for number in range(1, options.topics + 1)]
+    topics = new_topics(options.namespace, options.topics)
     command = broker_command(options.cluster, options.bootstrap_servers, directory, options.security)
     routing = routing_client(options.cluster, options.bootstrap_servers, security=security_in(options.security))
     with PubSubClient(routing) as client, Processes(directory, command) as processes:

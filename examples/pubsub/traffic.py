@@ -26,6 +26,12 @@ _ATTEMPTS_AT_MOST: Final = 3
 _READ_TO_THE_END_S: Final = 20.0
 
 
+def new_topics(namespace: str, count: int) -> list[str]:
+    """Names of topics that no earlier run has left messages in."""
+    new = uuid4().hex[:8]
+    return [f"persistent://{namespace}/{new}-{number}" for number in range(1, count + 1)]
+
+
 @dataclass(slots=True)
 class Findings:
     """What became of messages.
@@ -62,12 +68,18 @@ class Findings:
 
 @dataclass(slots=True)
 class Ledger:
-    """One topic. The text of a message is its number, which grows by 1; ``acknowledged`` has the numbers."""
+    """One topic. The text of a message is its number, which grows by 1; the sets have the numbers."""
 
     topic: str
     sent: int = 0
     acknowledged: set[int] = field(default_factory=set)
     received: list[TopicMessage] = field(default_factory=list)
+    received_numbers: set[int] = field(default_factory=set)
+
+    def receive(self, messages: Sequence[TopicMessage]) -> None:
+        """Note messages that a subscriber has received."""
+        self.received += messages
+        self.received_numbers.update(int(message.text) for message in messages)
 
     def findings(self, received: Sequence[TopicMessage]) -> Findings:
         """What became of the messages, if a subscriber from offset 0 on has received these."""
@@ -97,7 +109,6 @@ class Traffic:
     Attributes:
         ledgers: one for each topic.
         latencies: from when a message was due to its acknowledgement, by topic.
-        acknowledged: messages that were acknowledged.
         repeated: attempts after the first one.
         given_up: messages that were not acknowledged.
         of_many_attempts: messages that took more than 3 attempts.
@@ -106,7 +117,6 @@ class Traffic:
     def __init__(self, client: PubSubClient, topics: Sequence[str], rate_per_s: float) -> None:
         self.ledgers = [Ledger(topic) for topic in topics]
         self.latencies = Latencies()
-        self.acknowledged = 0
         self.repeated = 0
         self.given_up = 0
         self.of_many_attempts = 0
@@ -161,9 +171,7 @@ class Traffic:
 
     def _all_received(self) -> bool:
         """Whether every message that was acknowledged was received. One that was given up may be there as well."""
-        return all(
-            ledger.acknowledged <= {int(message.text) for message in list(ledger.received)} for ledger in self.ledgers
-        )
+        return all(ledger.acknowledged <= ledger.received_numbers for ledger in self.ledgers)
 
     def _produce(self, ledger: Ledger) -> None:
         producer = Producer(self._client, ledger.topic)
@@ -183,7 +191,6 @@ class Traffic:
         self.latencies.note(ledger.topic, (time.monotonic() - due_s) * 1_000)
         ledger.acknowledged.add(ledger.sent)
         with self._lock:
-            self.acknowledged += 1
             self.repeated += acknowledged.attempts - 1
             self.of_many_attempts += acknowledged.attempts > _ATTEMPTS_AT_MOST
 
@@ -191,7 +198,7 @@ class Traffic:
         subscriber = Subscriber(self._client, ledger.topic)
         while not self._ending.is_set():
             with contextlib.suppress(GivenUp):
-                ledger.received += subscriber.receive()
+                ledger.receive(subscriber.receive())
 
 
 def main() -> None:
@@ -204,10 +211,8 @@ def main() -> None:
     options = parser.parse_args()
     print_results_only()
     routing = routing_client(options.cluster, options.bootstrap_servers, security=security_in(options.security))
-    new = uuid4().hex[:8]  # What an earlier run has left is in other topics.
     with PubSubClient(routing) as client:
-        topics = [f"persistent://{options.namespace}/{new}-{number}" for number in range(1, options.topics + 1)]
-        traffic = Traffic(client, topics, options.rate)
+        traffic = Traffic(client, new_topics(options.namespace, options.topics), options.rate)
         traffic.start()
         print_counts_until_stopped(lambda: _counts(traffic), options.seconds)
         findings = traffic.stop()
@@ -216,4 +221,5 @@ def main() -> None:
 
 def _counts(traffic: Traffic) -> dict[str, object]:
     traffic.check()
-    return {"answered": traffic.acknowledged, "refused": traffic.repeated, "failed": traffic.given_up}
+    acknowledged = sum(len(ledger.acknowledged) for ledger in traffic.ledgers)
+    return {"answered": acknowledged, "refused": traffic.repeated, "failed": traffic.given_up}

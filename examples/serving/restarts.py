@@ -114,11 +114,6 @@ class Latencies:
             self._taken_ms.append(taken_ms)
             self._longest_ms[part] = max(taken_ms, self._longest_ms.get(part, 0.0))
 
-    def percentile_ms(self, percent: float) -> float:
-        """The time within which this share of the requests was answered; for 100 percent the longest one."""
-        with self._lock:
-            return _percentile(self._taken_ms, percent)
-
     def lines(self, parts: str) -> list[str]:
         """What there is to print. The longest request of a part is how long the part was not served, or a bit more."""
         with self._lock:
