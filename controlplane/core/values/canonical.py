@@ -181,10 +181,11 @@ class _Forms(dict[type, "_Form | None"]):
             return plain
 
         def record(value: object) -> CanonicalValue:
-            plain = typing.cast("dict[str, CanonicalValue]", whole_record(value))
-            for name, default in defaults.items():
-                if getattr(value, name) == default:
-                    del plain[name]
+            plain: dict[str, CanonicalValue] = dict(tag)
+            for name in names:
+                item = getattr(value, name)
+                if name not in defaults or item != defaults[name]:
+                    plain[name] = item if type(item) in _OWN_FORM else of(item)
             return plain
 
         return record if defaults else whole_record

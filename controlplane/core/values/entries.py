@@ -8,8 +8,9 @@ maps that put replaces values in, or drop takes keys from, go on with that order
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import immutables
 
@@ -19,6 +20,7 @@ from controlplane.core.values.digests import add_hashes, row_hash
 K = TypeVar("K")
 """Text, a number, or a tuple of those. The keys of one map have to be comparable with each other."""
 V = TypeVar("V")
+_NO_ENTRY: Final = (None, 0)
 
 
 @written_as_pairs
@@ -32,8 +34,11 @@ class Entries(Mapping[K, V]):
 
     def __init__(self, entries: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         """Create a map from a mapping, or from pairs; the last pair of a key counts."""
-        self._map: immutables.Map[K, V] = immutables.Map(dict(entries))
-        self._digest = self.computed_digest()
+        # Each value with its share: a change then takes the hash of the new value only.
+        self._map: immutables.Map[K, tuple[V, int]] = immutables.Map(
+            {key: (value, self._share(key, value)) for key, value in dict(entries).items()}
+        )
+        self._digest = reduce(add_hashes, (share for _, share in self._map.values()), 0)
         self._keys: tuple[K, ...] | None = None
 
     @property
@@ -44,7 +49,7 @@ class Entries(Mapping[K, V]):
     def computed_digest(self) -> int:
         """The digest computed from all entries, which :attr:`digest` has to equal."""
         digest = 0
-        for key, value in self._map.items():
+        for key, (value, _) in self._map.items():
             digest = add_hashes(digest, self._share(key, value))
         return digest
 
@@ -53,9 +58,10 @@ class Entries(Mapping[K, V]):
         digest = self._digest
         changing = self._map.mutate()
         for key, value in changed:
-            removed = self._share(key, changing[key]) if key in changing else 0
-            digest = add_hashes(digest, self._share(key, value), removed)
-            changing[key] = value
+            _, removed = changing.get(key, _NO_ENTRY)
+            share = self._share(key, value)
+            digest = add_hashes(digest, share, removed)
+            changing[key] = value, share
         made = changing.finish()
         return self._of(made, digest, self._keys if len(made) == len(self._map) else None)
 
@@ -69,11 +75,11 @@ class Entries(Mapping[K, V]):
         changing = self._map.mutate()
         dropped = tuple(keys)
         for key in dropped:
-            digest = add_hashes(digest, 0, self._share(key, changing.pop(key)))
+            digest = add_hashes(digest, 0, changing.pop(key)[1])
         return self._of(changing.finish(), digest, None if self._keys is None else _without(self._keys, dropped))
 
     def __getitem__(self, key: K) -> V:
-        return self._map[key]
+        return self._map[key][0]
 
     def __contains__(self, key: object) -> bool:
         return key in self._map
@@ -100,7 +106,7 @@ class Entries(Mapping[K, V]):
         """The share of one entry in the digest."""
         return entry_share(key, value)
 
-    def _of(self, entries: "immutables.Map[K, V]", digest: int, keys: tuple[K, ...] | None) -> Self:
+    def _of(self, entries: "immutables.Map[K, tuple[V, int]]", digest: int, keys: tuple[K, ...] | None) -> Self:
         made = object.__new__(type(self))
         made._map, made._digest, made._keys = entries, digest, keys
         return made

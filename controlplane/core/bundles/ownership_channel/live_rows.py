@@ -161,6 +161,7 @@ def _following(  # noqa: PLR0913 - the fields of a row, all by name
     Raises:
         InvariantViolationError: the rule refuses it.
     """
+    before = record_of(bundle)
     row = Bundle(
         bundle.namespace,
         bundle.lower,
@@ -171,13 +172,13 @@ def _following(  # noqa: PLR0913 - the fields of a row, all by name
         former_owner=former_owner,
         owner_epoch=bundle.owner_epoch if owner_epoch is None else owner_epoch,
         state_epoch=epoch,
-        version=next_version(record_of(bundle)),
+        version=next_version(before),
         is_forced=is_forced,
         children=children,
         split_algorithm=split_algorithm,
         parent=bundle.parent,
     )
-    verdict = judge_rows(bundle, row)
+    verdict = judge(before, record_of(row), Storage.METADATA_STORE)
     if verdict.keeps:
         message = (
             f"bundle {bundle.bundle_id} cannot go from {bundle.ownership_state.value} to {state.value}: {verdict.value}"
