@@ -67,6 +67,11 @@ class LogFollower:
         """The state after the last decision read."""
         return self.point.state
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next poll reads on with the present reader, and does not have to open one first."""
+        return self._reader is not None
+
     def poll(self, timeout_ms: int) -> bool:
         """Fold the records that are available.
 

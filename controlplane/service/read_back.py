@@ -42,10 +42,14 @@ class ReadBack:
         self._stall_limit_ms = stall_limit_ms
         self._clock = clock
         self._looked_at_ms = clock.monotonic_ms()
+        self._seq_at_look = follower.state.seq
         self._watch = StallWatch(clock, STALL_LIMIT_MS)
 
     def look(self, led: State, is_acknowledged: Callable[[], bool]) -> bool:
-        """Read on if the interval has passed, and compare with the leader's state; return whether it had passed.
+        """Read on; if the interval has passed, compare with the leader's state. Return whether it had passed.
+
+        A leader that decides often would otherwise fold the decisions of a whole interval at once, and whatever its
+        nodes report meanwhile would wait for that.
 
         Args:
             led: the leader's state.
@@ -59,13 +63,18 @@ class ReadBack:
             StopError: the log is not the one that was led: it was deleted, recreated, or has lost decisions.
         """
         now_ms = self._clock.monotonic_ms()
-        if now_ms - self._looked_at_ms < _INTERVAL_MS:
+        is_due = now_ms - self._looked_at_ms >= _INTERVAL_MS
+        if not is_due and (self._follower.state.seq >= led.seq or not self._follower.is_open):
             return False
-        self._looked_at_ms = now_ms
         try:
+            self._read_on(led)
+            if not is_due:
+                return False
+            self._looked_at_ms = now_ms
             if not self._needs_barrier(led, is_acknowledged):
                 return True
         except LogUnavailableError as error:
+            self._looked_at_ms = now_ms
             self._put_off(error, is_acknowledged)
             return True
         # Outside: a barrier that fails leaves a writer that cannot commit any more.
@@ -86,8 +95,12 @@ class ReadBack:
         _log.warning("own decisions are read back when Kafka is there again", error=str(error))
         self._watch = StallWatch(self._clock, STALL_LIMIT_MS)
 
+    def _read_on(self, led: State) -> None:
+        self._follower.poll(0)
+        check_term(self._follower.state, led)
+
     def _needs_barrier(self, led: State, is_acknowledged: Callable[[], bool]) -> bool:
-        """Read on; return whether only a barrier can show if decisions that do not come are lost.
+        """Whether only a barrier can show if decisions are lost that have not come since the last look.
 
         When a topic is deleted and recreated, its leader epochs start again. A consumer that knows the former epochs
         ignores the new metadata as outdated, and waits without an error. A producer ignores the epochs and writes on.
@@ -97,9 +110,7 @@ class ReadBack:
         reader gets further. They count as lost only if they are not before a barrier that is written now. A broker that
         lags ends the log before that barrier.
         """
-        known_seq = self._follower.state.seq
-        self._follower.poll(0)
-        check_term(self._follower.state, led)
+        known_seq, self._seq_at_look = self._seq_at_look, self._follower.state.seq
         has_read_on = self._follower.state.seq >= led.seq or self._follower.state.seq > known_seq
         if not self._watch.is_stalled(progress=has_read_on or not is_acknowledged()):
             return False

@@ -89,6 +89,16 @@ def test_a_reader_that_hears_nothing_is_replaced() -> None:
     assert setup.readers == 2
 
 
+def test_decisions_are_read_back_as_they_come_and_not_a_whole_interval_at_once() -> None:
+    """Folding hundreds of rows takes a leader long, and what its nodes report would wait for it once a second."""
+    setup = Setup(heard=1_000)
+    led = follow_on(setup.history)
+    setup.log.commit(setup.history.decisions[-1])
+    setup.clock.advance(1)
+    assert not setup.read_back.look(led, lambda: True), "what else it looks for can wait"
+    assert setup.follower.state == led
+
+
 def test_decisions_are_not_missed_while_kafka_acknowledges_nothing() -> None:
     """Kafka is away: a new client would only wait for it, and a leader that gave up would not be replaced."""
     setup = Setup(heard=2)
