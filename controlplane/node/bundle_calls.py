@@ -17,9 +17,6 @@ from controlplane.node.split_bounds import split_bounds
 from controlplane.node.wakes import Wakes
 from controlplane.ports import Threads
 
-GATHER_MS: Final = 10
-"""How long a step that was done waits for the ends of calls in progress, which are then reported with it. A step that
-misses the heartbeat of the others costs its bundle a further heartbeat and a further decision."""
 _HUNG: Final = "a callback for a bundle takes too long: its bundle waits for it, and others do not"
 _HUNG_RELEASING: Final = "a callback takes too long: the node says that the bundle is released, without the service"
 
@@ -43,7 +40,6 @@ class BundleCalls:
         self._threads = threads
         self._wakes = Wakes(threads)
         self._end_at_ms: int | None = None
-        self._news_since_ms: int | None = None
 
     def wake(self) -> None:
         """Let the thread look at the book: a table, the end of a call or of a request may have changed what is due."""
@@ -83,14 +79,8 @@ class BundleCalls:
 
     def _report(self, now_ms: int) -> int | None:
         """Tell the session of steps that were done; return when, if it is better to wait for further ones."""
-        bundles = self._shared.bundles
-        if not bundles.has_news:
-            self._news_since_ms = None
-            return None
-        if self._news_since_ms is None:
-            self._news_since_ms = now_ms
-        report_at_ms = self._news_since_ms + GATHER_MS
-        if now_ms < report_at_ms and bundles.is_calling:
+        report_at_ms = self._shared.bundles.report_at_ms(now_ms)
+        if report_at_ms is None or now_ms < report_at_ms:
             return report_at_ms
         self._session.tell(StepDone())
         return None
@@ -111,12 +101,14 @@ class BundleCalls:
             except BaseException:
                 book.abandon(call, clock.monotonic_ms())
                 raise
-            book.finish(call, clock.monotonic_ms(), bounds)
+            has_first_news = book.finish(call, clock.monotonic_ms(), bounds)
             if book.is_empty:
                 with self._shared.changed:
                     self._shared.changed.notify_all()
-            self.wake()
             call = book.begin(clock.monotonic_ms())
+            # Not after each call: of a hundred bundles the other thread need not hear a hundred times.
+            if has_first_news or call is None or book.has_due_call:
+                self.wake()
 
     def _make(self, call: BundleCall) -> tuple[int, ...]:
         """Make a call; return the bounds of the parts, if it was made to find them."""

@@ -36,6 +36,11 @@ class HandoffSettings:
     hung_calls_at_most: int = 64
     end_limit_ms: int = 10_000
 
+    @property
+    def shortest_limit_ms(self) -> int:
+        """No call and no request is given up earlier than after this time."""
+        return min(self.accepted_limit_ms, self.release_limit_ms, self.open_limit_ms)
+
     def __post_init__(self) -> None:
         """Refuse settings with which no call would be made.
 

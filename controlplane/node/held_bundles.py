@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.bundles.ownership_state import OwnershipState
-from controlplane.core.bundles.reports import BundleStatus, BundleStepReport
+from controlplane.core.bundles.reports import BundleStatus
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import Epoch, Incarnation, NamespaceName, NodeId, ProcessId, Term
-from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.node.bundle_index import BundleIndex
+from controlplane.node.bundle_reports import BundleReport, BundleSteps, status_of
 from controlplane.node.call_line import CallLine
 from controlplane.node.callbacks import Access, BundleOwnership, FencingToken
 from controlplane.node.handoff_settings import HandoffSettings
@@ -34,20 +34,7 @@ from controlplane.node.held_bundle import (
     wish_of,
 )
 
-_MOST_STEPS: Final = 1_000
-"""Steps in one heartbeat. The leader writes the rows of these, and the next heartbeats name the others."""
-
-
-class BundleReport(NamedTuple):
-    """What a heartbeat says of a node's bundles.
-
-    Attributes:
-        statuses: one for each bundle that it owns.
-        steps: what it has done for bundles in flight, as long as their rows ask for it.
-    """
-
-    statuses: tuple[BundleStatus, ...] = ()
-    steps: tuple[BundleStepReport, ...] = ()
+_NEVER_MS: Final = 1 << 62
 
 
 class Attention(NamedTuple):
@@ -55,11 +42,11 @@ class Attention(NamedTuple):
 
     Attributes:
         hung: calls that have passed their limit since the last time.
-        wake_at_ms: when to look again at the latest; None if nothing is waited for.
+        wake_at_ms: when to look again at the latest.
     """
 
     hung: tuple[BundleCall, ...]
-    wake_at_ms: int | None
+    wake_at_ms: int
 
 
 class BundleBook:
@@ -79,8 +66,8 @@ class BundleBook:
         self._held: dict[str, HeldBundle] = {}
         self._line = CallLine(self._settings)
         self._leaving: dict[str, HeldBundle] = {}
-        self._steps: dict[str, BundleStepReport] = {}
-        self._has_news = False
+        self._steps = BundleSteps()
+        self._look_at_ms = _NEVER_MS
         self._statuses: tuple[BundleStatus, ...] | None = ()
 
     @property
@@ -208,17 +195,14 @@ class BundleBook:
         if held.accepted and not held.has_right:
             _void(held)
         if held.is_leaving:
-            held.leaves_since_ms = now_ms if held.leaves_since_ms is None else held.leaves_since_ms
+            if held.leaves_since_ms is None:
+                held.leaves_since_ms = now_ms
+                self._look_soon(now_ms)
             self._leaving[bundle_id] = held
         else:
             held.leaves_since_ms = None
             self._leaving.pop(bundle_id, None)
-        step = held.step()
-        if step is None:
-            self._steps.pop(bundle_id, None)
-        elif self._steps.get(bundle_id) != step:
-            self._steps[bundle_id] = step
-            self._has_news = True
+        self._steps.note(bundle_id, held.step(), now_ms)
         self._line.arrange(held)
         self._statuses = None
         if held.is_done:
@@ -290,26 +274,31 @@ class BundleBook:
     @property
     def has_news(self) -> bool:
         """Whether a step was done that no heartbeat has reported."""
-        return self._has_news
+        return self._steps.has_news
 
-    @property
-    def is_calling(self) -> bool:
-        """Whether a call is being made that does not hang, so that further steps may be done in a moment."""
+    def report_at_ms(self, now_ms: int) -> int | None:
+        """When to report steps that were done: now, unless further ones may be done in a moment; None without news."""
         with self._lock:
-            return self._line.is_moving
+            due_at_ms = self._steps.due_at_ms
+            return due_at_ms if due_at_ms is None or self._line.is_moving else now_ms
 
     def report(self) -> BundleReport:
         """The contents of a heartbeat; made anew only after a change, for a heartbeat must not cost what bundles do."""
         with self._lock:
-            self._has_news = False
             if self._statuses is None:
                 owned = (
                     each for each in self._held.values() if each.known.owner == self._node_id and not each.has_ended
                 )
-                self._statuses = tuple(sorted(_status(each) for each in owned))
-            return BundleReport(self._statuses, tuple(sorted(self._steps.values())[:_MOST_STEPS]))
+                self._statuses = tuple(sorted(status_of(each) for each in owned))
+            return BundleReport(self._statuses, self._steps.report())
 
     # -- calls -------------------------------------------------------------------------------------------------------
+
+    @property
+    def has_due_call(self) -> bool:
+        """Whether a further call may begin."""
+        with self._lock:
+            return self._line.first() is not None
 
     def begin(self, now_ms: int) -> BundleCall | None:
         """The next call to make; None if none is due, or as many are made as may be. :meth:`finish` has to follow."""
@@ -322,6 +311,7 @@ class BundleBook:
             if kind is CallKind.RELEASING:
                 held.standing, held.opened = Standing.CLOSED, NO_HOLDING
             self._line.begin(call)
+            self._look_soon(now_ms)
             self._settle(held, now_ms)
             return call
 
@@ -333,9 +323,14 @@ class BundleBook:
         token = FencingToken(self._term, since_epoch)
         return BundleCall(kind, held, held.known, names_another, token, held.holding, held.children, now_ms)
 
-    def finish(self, call: BundleCall, now_ms: int, bounds: tuple[int, ...] = ()) -> None:
-        """Note that a call has returned, for ``topics_of_bundle`` with the bounds that follow from it."""
+    def finish(self, call: BundleCall, now_ms: int, bounds: tuple[int, ...] = ()) -> bool:
+        """Note that a call has returned, for ``topics_of_bundle`` with the bounds that follow from it.
+
+        Returns:
+            Whether there are news now and were none before.
+        """
         with self._lock:
+            had_news = self._steps.has_news
             held = call.held
             held.call = None
             self._line.end(call)
@@ -351,6 +346,7 @@ class BundleBook:
                 case CallKind.TOPICS:
                     held.divided = call.bundle.version, bounds
             self._settle(held, now_ms)
+            return self._steps.has_news and not had_news
 
     def abandon(self, call: BundleCall, now_ms: int) -> None:
         """Note that a call has failed: nothing is known of the bundle's service any more, so no other call follows."""
@@ -362,8 +358,14 @@ class BundleBook:
             self._settle(held, now_ms)
 
     def attend(self, now_ms: int) -> Attention:
-        """Let the time pass: void requests and give up releases that were waited for long enough, note hung calls."""
+        """Let the time pass: void requests and give up releases that were waited for long enough, note hung calls.
+
+        Bundles are looked through only when a limit may have passed, because every end of a request may bring a look.
+        """
         with self._lock:
+            if now_ms < self._look_at_ms:
+                return Attention((), self._look_at_ms)
+            self._look_at_ms = _NEVER_MS
             hung = self._line.note_hung(now_ms)
             wakes = self._line.limits_ms
             for held in list(self._leaving.values()):
@@ -377,15 +379,15 @@ class BundleBook:
                 self._settle(held, now_ms)
                 wakes += [void_at_ms] if held.accepted else []
                 wakes += [give_up_at_ms] if give_up_at_ms is not None and not held.is_given_up else []
-            return Attention(hung, min(wakes, default=None))
+            self._look_at_ms = min([self._look_at_ms, *wakes])
+            return Attention(hung, self._look_at_ms)
+
+    def _look_soon(self, now_ms: int) -> None:
+        """Let :meth:`attend` look at the bundles before any limit passes that begins now."""
+        self._look_at_ms = min(self._look_at_ms, now_ms + self._settings.shortest_limit_ms)
 
 
 def _void(held: HeldBundle) -> None:
     for request in held.accepted:
         request.is_void, request.held = True, None
     held.accepted = set()
-
-
-def _status(held: HeldBundle) -> BundleStatus:
-    is_open = held.standing is Standing.OPEN and held.opened == held.holding
-    return BundleStatus(held.bundle_id, ReplicaStatus.HEALTHY if is_open else ReplicaStatus.MIGRATING)

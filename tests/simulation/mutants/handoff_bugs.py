@@ -186,8 +186,8 @@ _AGENT: Final = (
     Mutant(
         "leaves what it has done to its next heartbeat",
         "controlplane.node.bundle_calls:BundleCalls._report",
-        "if not bundles.has_news:",
-        "if bundles is not None:",
+        "report_at_ms = self._shared.bundles.report_at_ms(now_ms)",
+        "report_at_ms = None",
         scene=bundles_move_in_a_quiet_cluster,
     ),
     Mutant(

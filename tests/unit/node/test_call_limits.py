@@ -12,7 +12,10 @@ from controlplane.core.bundles.ownership_channel.live_rows import (
 )
 from controlplane.core.bundles.reports import BundleStep
 from controlplane.core.values.identifiers import Epoch
+from controlplane.node.call_line import CallLine
 from controlplane.node.callbacks import Access
+from controlplane.node.handoff_settings import HandoffSettings
+from controlplane.node.held_bundle import HeldBundle
 from tests.unit.node.bundle_stories import NAMESPACE, SETTINGS, WHOLE, Story, owning, say
 
 
@@ -189,3 +192,28 @@ def test_a_bundle_that_is_being_closed_is_not_served_whatever_its_row_says_meanw
     story.book.finish(call, story.now_ms)
     assert story.run() == ["assigned 0-10"]
     assert story.access() is Access.ACCEPT
+
+
+def test_ends_of_requests_look_through_no_bundles_before_a_limit_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each end of a request may bring a look: with one look through all bundles each, their cost would be quadratic."""
+    story = Story(count=16, settings=HandoffSettings(calls_at_once=16))
+    for bundle_id in list(story.rows):
+        story.write(taken, "n", bundle_id=bundle_id)
+    story.run()
+    requests = [story.accept(number << 28) for number in range(16)]
+    looked_at: list[HeldBundle] = []
+    limit_ms = CallLine.give_up_at_ms
+
+    def noting(line: CallLine, held: HeldBundle, since_ms: int) -> int | None:
+        looked_at.append(held)
+        return limit_ms(line, held, since_ms)
+
+    monkeypatch.setattr(CallLine, "give_up_at_ms", noting)
+    for bundle_id in list(story.rows):
+        story.write(releasing, "a", bundle_id=bundle_id)
+    for request in requests:
+        assert story.book.leave(request, story.now_ms)
+        story.wait(1)
+    assert looked_at == []
+    story.wait(HandoffSettings().shortest_limit_ms)
+    assert len(looked_at) == 16
