@@ -5,7 +5,6 @@ other one for hours.
 """
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, message_load
-from controlplane.core.bundles.load.load_state import BundleState, LoadState, NodeState, implausible_report
 from controlplane.core.bundles.load.plausible import (
     GREATEST_USAGE,
     Beyond,
@@ -14,6 +13,7 @@ from controlplane.core.bundles.load.plausible import (
     implausible_averages,
     implausible_load,
 )
+from streaming.load_state import BundleState, LoadState, NodeState, implausible_report
 
 SMOOTHED_USAGE = "smoothed_usage"
 

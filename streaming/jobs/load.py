@@ -17,13 +17,12 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from controlplane.codec.outputs import encode_candidate
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
-from controlplane.core.bundles.load.load_state import PlacedReport, Position, Resources
 from controlplane.core.bundles.load.plausible import Implausible
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming import tables
 from streaming.config import PipelineConfig
 from streaming.decode import dead_letter_records, decoded
-from streaming.load_rows import bundle_rows, node_rows, state_of_rows
+from streaming.load_state import LoadState, PlacedReport, Position, Resources
 from streaming.metrics import PipelineMetrics
 from streaming.sinks import BatchWriter, produce
 from streaming.sources import read_stream
@@ -79,7 +78,7 @@ class LoadStream:
             tables.read(session, config.warehouse_dir, table).collect()
             for table in (BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE)
         )
-        self._state, wrong = repaired(state_of_rows(bundles, nodes))
+        self._state, wrong = repaired(LoadState.of_rows(bundles, nodes))
         self._tell(wrong, "stored loads begin again: figures that cannot be true")
         self._proposed = {
             table.name: _last_proposals(session, config, table)
@@ -113,9 +112,9 @@ class LoadStream:
     def _fold(self, reports: Sequence[PlacedReport], writer: BatchWriter) -> None:
         wrong = self._state.fold(reports, self._config.rules.shed.weights)
         self._tell(wrong, "figures of load reports passed over: they cannot be true")
-        self._replace(BUNDLE_LOAD_TABLE, bundle_rows(self._state), writer)
+        self._replace(BUNDLE_LOAD_TABLE, self._state.bundle_rows(), writer)
         self._evaluate(max(report.position.append_time_ms for report in reports), writer)
-        self._replace(BROKER_LOAD_TABLE, node_rows(self._state), writer)
+        self._replace(BROKER_LOAD_TABLE, self._state.node_rows(), writer)
 
     def _tell(self, wrong: Sequence[Implausible], sentence: str) -> None:
         """Count and log figures that cannot be true. Their records are usable, and so are in the history."""

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.candidate import Candidate
-from controlplane.core.bundles.load.load_state import BundleState, LoadState, NodeState
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.shedding.contract import ShedChoice
 from controlplane.core.bundles.shedding.threshold import MEAN_USAGE, SMOOTHED_USAGE, ThresholdMemory, ThresholdShedder
 from controlplane.core.bundles.splitting import limits
 from controlplane.core.bundles.splitting.limits import MeasuredBundle, SplitChoice, choose_splits
 from streaming.config import LoadRuleConfig
+from streaming.load_state import BundleState, LoadState, NodeState
 
 
 class SplitRow(NamedTuple):

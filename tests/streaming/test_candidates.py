@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad, message_load
-from controlplane.core.bundles.load.load_state import BundleState, LoadState, NodeState, Position, Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig
+from streaming.load_state import BundleState, LoadState, NodeState, Position, Resources
 from streaming.table_contracts import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE
 from streaming.transforms.candidates import (
     ShedRow,

@@ -17,11 +17,10 @@ from controlplane.core.bundles.load.averages import (
     message_load,
     node_averages,
 )
-from controlplane.core.bundles.load.load_state import LoadState, PlacedReport, Position, Resources
 from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT, Implausible
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
-from streaming.load_rows import bundle_rows, node_rows, state_of_rows
+from streaming.load_state import LoadState, PlacedReport, Position, Resources
 from streaming.table_contracts import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from tests.helpers.pipeline_world import bundle_load
 
@@ -87,7 +86,7 @@ def folded(*batches: Sequence[PlacedReport]) -> LoadState:
 def as_rows(state: LoadState) -> tuple[list[Row], list[Row]]:
     """What reading the tables gives back."""
     bundle_row, node_row = Row(*BUNDLE_LOAD_TABLE.columns), Row(*BROKER_LOAD_TABLE.columns)
-    return [bundle_row(*row) for row in bundle_rows(state)], [node_row(*row) for row in node_rows(state)]
+    return [bundle_row(*row) for row in state.bundle_rows()], [node_row(*row) for row in state.node_rows()]
 
 
 @given(logs_in_batches())
@@ -131,7 +130,7 @@ def test_rows_keep_the_whole_state(before: list[PlacedReport], after: list[Place
     """A state that was read back from its tables goes on exactly like the one that was not."""
     state = folded(before)
     state.keep_smoothed(dict.fromkeys(state.nodes, 0.25), 7)
-    again = state_of_rows(*as_rows(state))
+    again = LoadState.of_rows(*as_rows(state))
     assert (again.bundles, again.nodes, again.evaluated_ms) == (state.bundles, state.nodes, state.evaluated_ms)
     for each in (state, again):
         each.fold(after, WEIGHTS)

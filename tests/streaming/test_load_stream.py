@@ -13,7 +13,7 @@ from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig
 from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
-from streaming.load_rows import bundle_rows, node_rows, state_of_rows
+from streaming.load_state import LoadState
 from streaming.metrics import PipelineMetrics
 from streaming.table_contracts import (
     BROKER_LOAD_TABLE,
@@ -148,11 +148,11 @@ def test_figures_that_cannot_be_true_are_passed_over_and_told(spark: SparkSessio
     assert registry.get_sample_value(name, {"figure": "throughput_in_bytes_per_s"}) == 1
 
     # Averages and a smoothed usage that a release without this filter has stored begin again at the next start.
-    state = state_of_rows(world.rows(spark, BUNDLE_LOAD_TABLE), world.rows(spark, BROKER_LOAD_TABLE))
+    state = LoadState.of_rows(world.rows(spark, BUNDLE_LOAD_TABLE), world.rows(spark, BROKER_LOAD_TABLE))
     broken = state.bundles[one].averages.add(MessageLoad(1e308, 1e308, 0.0, 0.0))
     state.bundles[one] = state.bundles[one]._replace(averages=broken)
     state.keep_smoothed({"node-2": 1e297}, state.evaluated_ms or 0)
-    for table, stored in ((BUNDLE_LOAD_TABLE, bundle_rows(state)), (BROKER_LOAD_TABLE, node_rows(state))):
+    for table, stored in ((BUNDLE_LOAD_TABLE, state.bundle_rows()), (BROKER_LOAD_TABLE, state.node_rows())):
         frame = spark.createDataFrame(stored, table.schema, verifySchema=False)
         frame.write.format("delta").mode("overwrite").save(str(world.warehouse_dir / table.name))
     world.report(load_report("node-2", [bundle_load(wild)], cpu_percent=10, number=2))

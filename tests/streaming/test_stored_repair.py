@@ -6,18 +6,11 @@ from dataclasses import replace
 import pytest
 
 from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, message_load
-from controlplane.core.bundles.load.load_state import (
-    BundleState,
-    LoadState,
-    NodeState,
-    PlacedReport,
-    Position,
-    Resources,
-)
 from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT, GREATEST_USAGE, Implausible
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.config import LoadRuleConfig
+from streaming.load_state import BundleState, LoadState, NodeState, PlacedReport, Position, Resources
 from streaming.stored_repair import repaired
 from streaming.transforms.candidates import evaluate
 from tests.helpers.pipeline_world import UNKNOWN_USAGE, bundle_load

@@ -1,17 +1,22 @@
-"""The load of bundles and nodes, as load reports fold into it one by one: what the pipeline's tables hold.
+"""The load of bundles and nodes, as load reports fold into it: the rules are the core's, and no Spark runs here.
 
-:mod:`controlplane.core.bundles.load.sample_fold` does the same for the bundles of a whole batch at once.
+The stream of load reports keeps one such state in its driver and writes it whole, as the tables ``bundle_load`` and
+``broker_load``: docs/decisions/0007-load-state-in-the-driver.md says why.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+from pyspark.sql import Row
 
 from controlplane.core.bundles.load.averages import (
     NO_LOAD,
     UNSEEN_BUNDLE,
     BundleAverages,
     MessageLoad,
+    TimeAverage,
     message_load,
+    node_averages,
 )
 from controlplane.core.bundles.load.plausible import Beyond, Implausible, implausible_load, implausible_node
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
@@ -49,7 +54,7 @@ class PlacedReport(NamedTuple):
 
 
 class BundleState(NamedTuple):
-    """A bundle that was reported.
+    """A bundle that was reported: a row of ``bundle_load``.
 
     Attributes:
         bundle_id: namespace and bounds.
@@ -76,9 +81,24 @@ class BundleState(NamedTuple):
         """Whose bundle it is: namespaces may hold slashes, bounds do not."""
         return self.bundle_id.rpartition("/")[0]
 
+    def row(self) -> tuple[object, ...]:
+        """The values of the table's columns, in their order."""
+        return (
+            self.bundle_id,
+            self.namespace,
+            self.node_id,
+            *self.position,
+            self.first_report_time_ms,
+            self.moved_at_ms,
+            *self.newest[1:],
+            (self.averages.short_term.sample_count, *self.averages.short_term.load),
+            (self.averages.long_term.sample_count, *self.averages.long_term.load),
+            dict(self.folded_offsets),
+        )
+
 
 class NodeState(NamedTuple):
-    """A node that reported its load.
+    """A node that reported its load: a row of ``broker_load`` but for the sums of its bundles' averages.
 
     Attributes:
         node_id: the node.
@@ -111,9 +131,14 @@ class LoadState:
     """
 
     def __init__(self, bundles: Iterable[BundleState] = (), nodes: Iterable[NodeState] = ()) -> None:
-        """Begin with bundles and nodes that are known."""
+        """The state that the tables contain."""
         self.bundles = {bundle.bundle_id: bundle for bundle in bundles}
         self.nodes = {node.node_id: node for node in nodes}
+
+    @classmethod
+    def of_rows(cls, bundle_rows: Iterable[Row], node_rows: Iterable[Row]) -> "LoadState":
+        """The state in rows of ``bundle_load`` and ``broker_load``."""
+        return cls(map(_bundle_of_row, bundle_rows), map(_node_of_row, node_rows))
 
     def fold(self, reports: Iterable[PlacedReport], weights: ResourceWeights) -> tuple[Implausible, ...]:
         """Fold reports in. A report that was folded before changes nothing, in whichever batch it comes again.
@@ -158,6 +183,15 @@ class LoadState:
         return max(
             (node.smoothed_at_ms for node in self.nodes.values() if node.smoothed_at_ms is not None), default=None
         )
+
+    def bundle_rows(self) -> list[tuple[object, ...]]:
+        """Every row of ``bundle_load``."""
+        return [bundle.row() for bundle in self.bundles.values()]
+
+    def node_rows(self) -> list[tuple[object, ...]]:
+        """Every row of ``broker_load``."""
+        averages = {bundle_id: bundle.averages for bundle_id, bundle in self.bundles.items()}
+        return [_node_row(node, averages) for node in self.nodes.values()]
 
     def _fold_bundle(self, load: BundleLoad, report: PlacedReport) -> None:
         known = self.bundles.get(load.bundle_id)
@@ -206,3 +240,62 @@ def _node_after(
         None if known is None else known.smoothed_usage,
         None if known is None else known.smoothed_at_ms,
     )
+
+
+def _node_row(node: NodeState, averages: Mapping[str, BundleAverages]) -> tuple[object, ...]:
+    sums = node_averages(node.bundle_ids, averages)
+    return (
+        node.node_id,
+        node.incarnation,
+        *node.position,
+        node.weighted_usage,
+        *node.resources,
+        node.version,
+        len(node.bundle_ids),
+        list(node.bundle_ids),
+        node.reported,
+        sums.short_term,
+        sums.long_term,
+        node.smoothed_usage,
+        node.smoothed_at_ms,
+    )
+
+
+def _bundle_of_row(row: Row) -> BundleState:
+    return BundleState(
+        row["bundle_id"],
+        row["node_id"],
+        _position_of_row(row),
+        row["first_report_time_ms"],
+        row["moved_at_ms"],
+        BundleLoad(*(row[name] for name in BundleLoad._fields)),
+        BundleAverages(
+            _average_of_row(UNSEEN_BUNDLE.short_term, row["short_term"]),
+            _average_of_row(UNSEEN_BUNDLE.long_term, row["long_term"]),
+        ),
+        dict(row["folded_offsets"]),
+    )
+
+
+def _average_of_row(rule: TimeAverage, row: Row) -> TimeAverage:
+    sample_count, *load = row
+    return TimeAverage(rule.max_samples, sample_count, MessageLoad(*load))
+
+
+def _node_of_row(row: Row) -> NodeState:
+    return NodeState(
+        row["node_id"],
+        _position_of_row(row),
+        row["incarnation"],
+        Resources(*(ResourceUsage(*row[name]) for name in Resources._fields)),
+        row["version"],
+        row["weighted_usage"],
+        tuple(row["bundle_ids"]),
+        MessageLoad(*row["reported"]),
+        row["smoothed_usage"],
+        row["smoothed_at_ms"],
+    )
+
+
+def _position_of_row(row: Row) -> Position:
+    return Position(row["report_time_ms"], row["report_partition"], row["report_offset"])
