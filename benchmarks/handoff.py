@@ -1,13 +1,15 @@
 """For how long do slots and bundles have no owner while they move as planned?
 
-    python -m benchmarks.handoff [--singles 50] [--at-once 100] [--rounds 10] [--kills 3]
-        [--bootstrap-servers HOST:PORT] [--smallest]
+    python -m benchmarks.handoff [--singles 50] [--at-once 100] [--in-flight 25] [--rounds 10]
+        [--kills 3] [--bootstrap-servers HOST:PORT] [--smallest]
 
 One controller and two nodes, each in a process of its own. An operator orders slots and bundles from one node to the
 other, one at a time and many at once: slots whose next leader is in sync already, slots that it has to copy first, and
 bundles. The time without an owner begins when the former owner accepts no more requests, and ends when the next one
 accepts them. Each node looks at its agent's answers every millisecond; the clock is the machine's monotonic one, which
-its processes share. While a slot is copied its leader serves, so copying is no part of that time.
+its processes share. While a slot is copied its leader serves, so copying is no part of that time. Many bundles are
+ordered twice: once all of them move together, and once the policy lets ``--in-flight`` of them be under way; *all* is
+the median time until the last of them is served, from the order on.
 Baseline: the node that owns everything is killed in the same run.
 Targets with 100 at once: p50 60 ms, p99 150 ms.
 """
@@ -21,7 +23,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from benchmarks.broker import kafka_servers
 from benchmarks.command_line import parsed
@@ -41,7 +43,7 @@ from controlplane.embedded.valkey import EmbeddedValkey
 
 TARGET_P50_MS: Final = 60
 TARGET_P99_MS: Final = 150
-SMALLEST: Final = {"singles": 2, "at_once": 2, "rounds": 1, "kills": 1}
+SMALLEST: Final = {"singles": 2, "at_once": 2, "in_flight": 1, "rounds": 1, "kills": 1}
 FIRST: Final = "node-1"
 SECOND: Final = "node-2"
 _NAMESPACE: Final = "benchmarks/handoff"
@@ -93,6 +95,18 @@ def _key_in(bundle: Bundle) -> str:
     return f"key-{number}"
 
 
+class Moved(NamedTuple):
+    """What some rounds of moves took.
+
+    Attributes:
+        gaps_ms: of each move, the time without an owner.
+        rounds_ms: of each round, the time from the order until the last piece is served.
+    """
+
+    gaps_ms: list[float]
+    rounds_ms: list[float]
+
+
 class Measurement:
     """A cluster in which the first node leads every slot and owns every bundle whenever nothing is measured.
 
@@ -126,8 +140,8 @@ class Measurement:
         self._operator.order(IntentKind.TRANSFER_BUNDLES, bundles=_NAMESPACE, node=FIRST)
         self._operator.check_answers()
 
-    def planned_gaps_ms(self, moving: Moving, size: int, rounds: int) -> list[float]:
-        """The times without an owner of moves to the second node, and of those back.
+    def move(self, moving: Moving, size: int, rounds: int) -> Moved:
+        """Move pieces to the second node and back.
 
         Args:
             moving: what moves.
@@ -136,17 +150,24 @@ class Measurement:
         """
         self._nodes.watch(moving.pieces)
         self._nodes.wait_until_all_accept(FIRST, moving.pieces, DEADLINE_S)
-        found = []
+        moved = Moved([], [])
         for number in range(rounds):
             begin = number * size % self._at_once
             pieces = moving.pieces[begin : begin + size]
             for source, target in ((FIRST, SECOND), (SECOND, FIRST)):
                 time.sleep(self._pauses.uniform(0, _PAUSE_S))
+                ordered_s = time.monotonic()
                 moving.order(self._operator, pieces, source, target)
                 self._nodes.wait_until_all_accept(target, pieces, DEADLINE_S)
+                moved.rounds_ms.append(1_000 * (time.monotonic() - ordered_s))
                 self._operator.check_answers()
-                found += [self._nodes.gap_ms(piece, source, target) for piece in pieces]
-        return found
+                moved.gaps_ms.extend(self._nodes.gap_ms(piece, source, target) for piece in pieces)
+        return moved
+
+    def pace_bundles(self, in_flight: int) -> None:
+        """Let at most so many bundles be under way at once."""
+        self._operator.order(IntentKind.CHANGE_POLICY, bundle_moves_in_flight=str(in_flight))
+        self._operator.check_answers()
 
     def unplanned_gaps_ms(self, kills: int) -> tuple[list[float], list[float]]:
         """The times without an owner of the slots and of the bundles of the first node, which is killed.
@@ -185,6 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--singles", type=int, default=50, help="rounds of moves of one (default: %(default)s)")
     parser.add_argument("--at-once", type=int, default=100, help="moves at once (default: %(default)s)")
+    parser.add_argument("--in-flight", type=int, default=25, help="bundles under way at once (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10, help="rounds of moves at once (default: %(default)s)")
     parser.add_argument("--kills", type=int, default=3, help="how often the owner is killed (default: %(default)s)")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a running Kafka; without it one is started")
@@ -196,14 +218,19 @@ def main() -> None:
     with running_cluster(options.bootstrap_servers, options.at_once) as measured:
         measured.begin()
         print(f"targets with {options.at_once} at once: p50 {TARGET_P50_MS} ms, p99 {TARGET_P99_MS} ms")
-        print(f"{'time without an owner, ms':32}{'moves':>7}{'min':>9}{'p50':>9}{'p99':>9}{'max':>9}")
+        print(f"{'time without an owner, ms':40}{'moves':>7}{'min':>9}{'p50':>9}{'p99':>9}{'max':>9}{'all':>9}")
 
         def print_planned(label: str, moving: Moving) -> float:
-            _print(f"{label}, one at a time", measured.planned_gaps_ms(moving, 1, options.singles))
-            gaps_ms = measured.planned_gaps_ms(moving, options.at_once, options.rounds)
-            return _print(f"{label}, {options.at_once} at once", gaps_ms)
+            _print(f"{label}, one at a time", *measured.move(moving, 1, options.singles))
+            return print_many(f"{label}, {options.at_once} at once", moving)
+
+        def print_many(label: str, moving: Moving) -> float:
+            return _print(label, *measured.move(moving, options.at_once, options.rounds))
 
         planned_ms = print_planned("slots in sync", measured.slots), print_planned("bundles", measured.bundles)
+        measured.pace_bundles(options.in_flight)
+        print_many(f"bundles, {options.at_once} at once, {options.in_flight} in flight", measured.bundles)
+        measured.pace_bundles(options.at_once)
         of_slots, of_bundles = measured.unplanned_gaps_ms(options.kills)
         killed_ms = _print("slots in sync, owner killed", of_slots), _print("bundles, owner killed", of_bundles)
         measured.drop_followers()
@@ -233,12 +260,13 @@ def running_cluster(bootstrap_servers: str | None, at_once: int) -> Iterator[Mea
         yield Measurement(nodes, operator, at_once)
 
 
-def _print(label: str, gaps_ms: list[float]) -> float:
+def _print(label: str, gaps_ms: list[float], rounds_ms: Sequence[float] = ()) -> float:
     """Print the distribution; return its median."""
     middle = statistics.median(gaps_ms)
     p99 = statistics.quantiles(gaps_ms, n=100, method="inclusive")[98]
+    last = f"{statistics.median(rounds_ms):9.1f}" if rounds_ms else ""
     print(
-        f"{label:32}{len(gaps_ms):7,}{min(gaps_ms):9.1f}{middle:9.1f}{p99:9.1f}{max(gaps_ms):9.1f}",
+        f"{label:40}{len(gaps_ms):7,}{min(gaps_ms):9.1f}{middle:9.1f}{p99:9.1f}{max(gaps_ms):9.1f}{last}",
         flush=True,
     )
     return middle
