@@ -42,6 +42,7 @@ class ReadBack:
         self._stall_limit_ms = stall_limit_ms
         self._clock = clock
         self._looked_at_ms = clock.monotonic_ms()
+        self._is_put_off = False
         self._seq_at_look = follower.state.seq
         self._watch = StallWatch(clock, STALL_LIMIT_MS)
 
@@ -64,8 +65,10 @@ class ReadBack:
         """
         now_ms = self._clock.monotonic_ms()
         is_due = now_ms - self._looked_at_ms >= _INTERVAL_MS
-        if not is_due and (self._follower.state.seq >= led.seq or not self._follower.is_open):
+        reads_on = self._follower.is_open and not self._is_put_off and self._follower.state.seq < led.seq
+        if not is_due and not reads_on:
             return False
+        self._is_put_off = False
         try:
             self._read_on(led)
             if not is_due:
@@ -93,6 +96,7 @@ class ReadBack:
         if is_acknowledged():
             raise error
         _log.warning("own decisions are read back when Kafka is there again", error=str(error))
+        self._is_put_off = True
         self._watch = StallWatch(self._clock, STALL_LIMIT_MS)
 
     def _read_on(self, led: State) -> None:

@@ -8,7 +8,7 @@ from controlplane.config import DECISIONS
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Term, TopicPartition
-from controlplane.errors import FencedError, LogContinuityError
+from controlplane.errors import FencedError, LogContinuityError, LogUnavailableError
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
 from controlplane.service.follower import LogFollower
 from controlplane.service.read_back import ReadBack
@@ -97,6 +97,24 @@ def test_decisions_are_read_back_as_they_come_and_not_a_whole_interval_at_once()
     setup.clock.advance(1)
     assert not setup.read_back.look(led, lambda: True), "what else it looks for can wait"
     assert setup.follower.state == led
+
+
+def test_a_reading_that_was_put_off_is_tried_again_at_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not on each turn of the leader: a request that is not answered takes seconds."""
+    setup = Setup(heard=1_000)
+    led = follow_on(setup.history)
+    polls = 0
+
+    def unanswered(timeout_ms: int) -> bool:
+        nonlocal polls
+        polls += 1
+        raise LogUnavailableError(f"no answer within {timeout_ms} ms")
+
+    monkeypatch.setattr(setup.follower, "poll", unanswered)
+    for _ in range(100):
+        setup.clock.advance(50)
+        setup.read_back.look(led, lambda: False)
+    assert polls <= 6
 
 
 def test_decisions_are_not_missed_while_kafka_acknowledges_nothing() -> None:
