@@ -65,8 +65,7 @@ class BundleCalls:
                 # Whatever the reason is, the node does not serve any more.
                 self._begin_to_end(voids=True)
             now_ms, end_at_ms = shared.clock.monotonic_ms(), self._end_at_ms
-            attention = book.attend(now_ms)
-            for call in attention.hung:
+            for call in book.attend(now_ms):
                 shared.metrics.bundle_callbacks_hung.inc()
                 text = _HUNG_RELEASING if call.kind is CallKind.RELEASING else _HUNG
                 shared.logger.warning(text, callback=call.kind.value, bundle=call.held.bundle_id)
@@ -75,7 +74,7 @@ class BundleCalls:
             report_at_ms = self._report(now_ms)
             if stops and end_at_ms is not None and (book.is_empty or now_ms >= end_at_ms):
                 return
-            self._wakes.wait(now_ms, attention.wake_at_ms, report_at_ms, end_at_ms if stops else None)
+            self._wakes.wait(now_ms, book.look_at_ms, report_at_ms, end_at_ms if stops else None)
 
     def _report(self, now_ms: int) -> int | None:
         """Tell the session of steps that were done; return when, if it is better to wait for further ones."""

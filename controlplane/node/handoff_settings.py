@@ -38,7 +38,7 @@ class HandoffSettings:
 
     @property
     def shortest_limit_ms(self) -> int:
-        """No call and no request is given up earlier than after this time."""
+        """No call that begins and no request is given up earlier than after this time."""
         return min(self.accepted_limit_ms, self.release_limit_ms, self.open_limit_ms)
 
     def __post_init__(self) -> None:

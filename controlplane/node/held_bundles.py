@@ -7,7 +7,7 @@ is in :mod:`controlplane.node.held_bundle`; the calls are made by :mod:`controlp
 
 import threading
 from itertools import count
-from typing import Final, NamedTuple
+from typing import Final
 
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.bundles.ownership_state import OwnershipState
@@ -35,18 +35,6 @@ from controlplane.node.held_bundle import (
 )
 
 _NEVER_MS: Final = 1 << 62
-
-
-class Attention(NamedTuple):
-    """What the passing of time has brought.
-
-    Attributes:
-        hung: calls that have passed their limit since the last time.
-        wake_at_ms: when to look again at the latest.
-    """
-
-    hung: tuple[BundleCall, ...]
-    wake_at_ms: int
 
 
 class BundleBook:
@@ -198,6 +186,10 @@ class BundleBook:
             if held.leaves_since_ms is None:
                 held.leaves_since_ms = now_ms
                 self._look_soon(now_ms)
+            # A release that hangs for another row already, or for this row under another wish, is over its limit.
+            give_up_at_ms = self._line.give_up_at_ms(held, held.leaves_since_ms)
+            if give_up_at_ms is not None and not held.is_given_up:
+                self._look_at_ms = min(self._look_at_ms, give_up_at_ms)
             self._leaving[bundle_id] = held
         else:
             held.leaves_since_ms = None
@@ -357,14 +349,23 @@ class BundleBook:
             self._line.end(call)
             self._settle(held, now_ms)
 
-    def attend(self, now_ms: int) -> Attention:
+    @property
+    def look_at_ms(self) -> int:
+        """When :meth:`attend` is to be called again at the latest."""
+        with self._lock:
+            return self._look_at_ms
+
+    def attend(self, now_ms: int) -> tuple[BundleCall, ...]:
         """Let the time pass: void requests and give up releases that were waited for long enough, note hung calls.
 
         Bundles are looked through only when a limit may have passed, because every end of a request may bring a look.
+
+        Returns:
+            The calls that have passed their limits since the last time.
         """
         with self._lock:
             if now_ms < self._look_at_ms:
-                return Attention((), self._look_at_ms)
+                return ()
             self._look_at_ms = _NEVER_MS
             hung = self._line.note_hung(now_ms)
             wakes = self._line.limits_ms
@@ -380,10 +381,10 @@ class BundleBook:
                 wakes += [void_at_ms] if held.accepted else []
                 wakes += [give_up_at_ms] if give_up_at_ms is not None and not held.is_given_up else []
             self._look_at_ms = min([self._look_at_ms, *wakes])
-            return Attention(hung, self._look_at_ms)
+            return hung
 
     def _look_soon(self, now_ms: int) -> None:
-        """Let :meth:`attend` look at the bundles before any limit passes that begins now."""
+        """Let :meth:`attend` look at the bundles before any limit passes whose time begins now."""
         self._look_at_ms = min(self._look_at_ms, now_ms + self._settings.shortest_limit_ms)
 
 

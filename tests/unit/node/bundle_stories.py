@@ -133,7 +133,7 @@ class Story(Leader):
     def wait(self, milliseconds: int) -> tuple[BundleCall, ...]:
         """Let time pass; return the calls that hang since."""
         self.now_ms += milliseconds
-        return self.book.attend(self.now_ms).hung
+        return self.book.attend(self.now_ms)
 
     def asked(self, hashed: int = 0) -> BundleOwnership:
         """The answer for a hash."""

@@ -211,9 +211,36 @@ def test_ends_of_requests_look_through_no_bundles_before_a_limit_may_pass(monkey
     monkeypatch.setattr(CallLine, "give_up_at_ms", noting)
     for bundle_id in list(story.rows):
         story.write(releasing, "a", bundle_id=bundle_id)
+    looked_at.clear()
     for request in requests:
         assert story.book.leave(request, story.now_ms)
         story.wait(1)
-    assert looked_at == []
+    assert len(looked_at) == 16, "each at the end of its own request"
     story.wait(HandoffSettings().shortest_limit_ms)
-    assert len(looked_at) == 16
+    assert len(set(looked_at)) == 16 < len(looked_at)
+
+
+def test_a_hung_release_is_given_up_again_at_once_when_its_row_is_written_again() -> None:
+    """A new leader, or a repair of the table, waits for the same word: it must not begin to wait for a whole limit."""
+    story = owning()
+    story.write(releasing, "a")
+    story.begin()
+    story.wait(SETTINGS.release_limit_ms)
+    assert story.steps() == [BundleStep.RELEASED]
+    story.rows[WHOLE] = replace(story.rows[WHOLE])
+    story.follow()
+    story.wait(0)
+    assert story.steps() == [BundleStep.RELEASED]
+
+
+def test_a_hung_release_is_given_up_at_once_for_a_later_row_too() -> None:
+    """The node got the bundle back meanwhile, and has to release it to another one: the first call still hangs."""
+    story = owning()
+    story.write(releasing, "a")
+    story.begin()
+    story.wait(SETTINGS.release_limit_ms)
+    story.write(assigning, "a")
+    story.write(taken, "n")
+    story.write(releasing, "b")
+    story.wait(0)
+    assert story.steps() == [BundleStep.RELEASED]
