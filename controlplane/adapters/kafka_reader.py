@@ -163,6 +163,7 @@ class KafkaLogReader:
         records: list[RawRecord] = []
         ended: dict[TopicPartition, PartitionEnd] = {}
         arrived: set[TopicPartition] = set()
+        brought: set[TopicPartition] = set()
         for message in messages:
             error = message.error()
             if error is None:
@@ -180,11 +181,13 @@ class KafkaLogReader:
                 place = TopicPartition(record.topic, record.partition)
                 positions[place] = record.offset + 1
                 arrived.add(place)
+                brought.add(place)
                 ended.pop(place, None)
                 continue
             if error.code() == _END_OF_PARTITION:
                 place = TopicPartition(names[message.topic()], message.partition() or 0)
-                ended[place] = self._end(place, message)
+                offset = message.offset() or 0
+                ended[place] = PartitionEnd(offset, self._high_watermark(place, offset))
                 arrived.add(place)
             else:
                 self._take_error(message, error)
@@ -195,13 +198,12 @@ class KafkaLogReader:
                 stalls.expect(self._in_kafka(place), self._waited_s)
         if self._broken is not None and not records:
             raise self._broken
-        return PolledBatch(records, ended)
+        return PolledBatch(records, ended, {place: self._high_watermark(place, positions[place]) for place in brought})
 
-    def _end(self, place: TopicPartition, message: Message) -> PartitionEnd:
-        """The end that a message reports. The client keeps the high watermark of the last fetch for each partition."""
-        offset = message.offset() or 0
+    def _high_watermark(self, place: TopicPartition, offset: int) -> int:
+        """The high watermark of a partition that is read up to an offset: the client keeps that of the last fetch."""
         marks = self._consumer.current.get_watermark_offsets(KafkaPosition(*self._in_kafka(place)), cached=True)
-        return PartitionEnd(offset, max(offset, marks[1]))
+        return max(offset, marks[1])
 
     def _reassign(self) -> None:
         """Assign the positions again; of each partition the next record or the end is expected."""

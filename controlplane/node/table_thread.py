@@ -67,8 +67,7 @@ class TableThread:
             else:
                 for table in progress.tables:
                     self._take(table)
-            # Behind a missing marker may stand a table that gives this node's slots away: only a real end confirms.
-            if progress.ended and not progress.awaits_marker and asked_at_ms is not None:
+            if progress.confirms and asked_at_ms is not None:
                 self._session.tell(TableConfirmed(asked_at_ms))
                 asked_at_ms = None
 

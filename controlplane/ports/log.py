@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from controlplane.core.values.identifiers import TopicPartition
@@ -60,10 +61,14 @@ class PolledBatch(NamedTuple):
     """Records in order per partition, and the partitions whose end was reached after these records, with those ends.
 
     The same end may be reported more than once although nothing was appended.
+
+    Attributes:
+        high_watermarks: of each partition with records in the batch, as a fetch since :meth:`LogReader.assign` told it.
     """
 
     records: Sequence[RawRecord]
     ended: Mapping[TopicPartition, PartitionEnd]
+    high_watermarks: Mapping[TopicPartition, int] = MappingProxyType({})
 
 
 class LogReader(Protocol):

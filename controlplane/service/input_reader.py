@@ -211,8 +211,9 @@ class InputReader:
         if self._reader is None:
             return 0
         self._hold_back(self._reader)
-        records, ended = self._reader.poll(_MAX_RECORDS, timeout_ms)
-        self._ended_at |= {place: end.offset for place, end in ended.items()}
+        batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
+        self._ended_at |= {place: end.offset for place, end in batch.ended.items()}
+        records = batch.records
         if records:
             decoded = [self._decode(record) for record in records]
             self._observations = observe(self._observations, decoded)

@@ -89,30 +89,34 @@ class MemoryLogReader:
         """See :meth:`controlplane.ports.LogReader.poll`; never waits."""
         records: list[RawRecord] = []
         ended: dict[TopicPartition, PartitionEnd] = {}
+        high_watermarks: dict[TopicPartition, int] = {}
         with self._broker.lock:
             self._broker.settle()
             if self.connected and self._broker.available:
                 for place in self._positions:
-                    self._read(place, max_records - len(records), records, ended)
-        return PolledBatch(records, ended)
+                    before = len(records)
+                    end = self._read(place, max_records - before, records)
+                    if end is not None and len(records) > before:
+                        high_watermarks[place] = end.high_watermark
+                    elif end is not None:
+                        ended[place] = end
+        return PolledBatch(records, ended, high_watermarks)
 
     def close(self) -> None:
         """Release everything."""
         self.connected = False
         self._positions = {}
 
-    def _read(
-        self, place: TopicPartition, room: int, records: list[RawRecord], ended: dict[TopicPartition, PartitionEnd]
-    ) -> None:
-        """Read one partition from its position; report its end, once, if nothing follows.
+    def _read(self, place: TopicPartition, room: int, records: list[RawRecord]) -> PartitionEnd | None:
+        """Read one partition from its position. Returns how far it is read, with records or, once, at its end.
 
         As with Kafka, only a poll that finds no record of the partition reports its end.
         """
         if self._has_nothing_new(place):
-            return
+            return None
         partition = self._partition_at(place)
         if partition is None:
-            return
+            return None
         stable = self._stable(place, partition)
         found, self._positions[place] = partition.read(self._positions[place], room, stable)
         records.extend(
@@ -128,10 +132,12 @@ class MemoryLogReader:
             for record in found
         )
         reached = self._positions[place]
-        if not found and reached >= stable and self._end_told_at.get(place) != reached:
+        if not found:
+            if reached < stable or self._end_told_at.get(place) == reached:
+                return None
             self._end_told_at[place] = reached
-            high_watermark = stable if place in self.stale_ends else partition.end_offset
-            ended[place] = PartitionEnd(reached, max(reached, high_watermark))
+        high_watermark = stable if place in self.stale_ends else partition.end_offset
+        return PartitionEnd(reached, max(reached, high_watermark))
 
     def _stable(self, place: TopicPartition, partition: MemoryPartition) -> int:
         """The last stable offset that the answering broker knows."""

@@ -15,6 +15,7 @@ from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, PrerequisiteError
 from controlplane.ports import LogReader, PolledBatch, RawRecord
 from controlplane.topic_reading.foreign_records import ForeignRecords
+from controlplane.topic_reading.fresh_reading import FreshReading
 from controlplane.topic_reading.unread import Unread
 
 _MAX_RECORDS: Final = 2_000
@@ -33,13 +34,14 @@ class Progress(NamedTuple):
         tables: the new epochs in order, each a whole table.
         ended: whether the step reached an end of the topic, asked for before or reported by Kafka, at which the last
             table shown (if any) is the newest one. Set once for each end.
-        awaits_marker: whether Kafka reported an end below the high watermark. A committed epoch whose transaction's
-            marker is not written yet may lie behind it, so the last table shown may be an older one.
+        confirms: whether the tables shown hold every epoch that was committed before the last
+            :meth:`TableFollower.fetch_anew`. An end does not, if it lies below the high watermark that the new fetch
+            told of: behind it may stand a committed epoch whose transaction's marker is not written yet.
     """
 
     tables: tuple[RoutingTable, ...]
     ended: bool
-    awaits_marker: bool = False
+    confirms: bool = False
 
 
 def fold_record(replica: TableReplica, record: RawRecord, foreign: ForeignRecords) -> RoutingTable | None:
@@ -107,6 +109,7 @@ class TableFollower:
         self._assigned = False
         self._unread: Unread | None = None
         self._wants_end = True
+        self._fresh = FreshReading(TABLE_PLACE)
         self._append_time_ms = 0
         self._backoff = _RebuildBackoff()
 
@@ -134,7 +137,9 @@ class TableFollower:
             self.foreign.begin_anew()
             self._begin_again()
             return Progress((), ended=False)
+        self._fresh.take(batch)
         shown = []
+        confirms = False
         for record in batch.records:
             table = fold_record(self._replica, record, self.foreign)
             self._next_offset = record.offset + 1
@@ -142,16 +147,19 @@ class TableFollower:
             if table is not None:
                 self.table = table
                 shown.append(table)
-        ended = self._has_ended(batch, shows_table=bool(shown))
+                confirms = confirms or self._fresh.holds_at(self._next_offset)
         end = batch.ended.get(TABLE_PLACE)
-        return Progress(tuple(shown), ended, awaits_marker=end is not None and end.awaits_marker)
+        read_to = self._next_offset if end is None else max(self._next_offset, end.offset)
+        ended = self._has_ended(batch, shows_table=bool(shown))
+        return Progress(tuple(shown), ended, confirms or (ended and self._fresh.holds_at(read_to)))
 
     def fetch_anew(self) -> None:
-        """Let the next reported end be one that the broker answered after this call.
+        """Let the next reported end, and the next confirmation, be by what the broker answered after this call.
 
         The reader seeks, and its next fetch reports the end of a quiet topic. The broker is asked for the end only if
         records without a table come instead, because this is called for each acknowledged heartbeat of a node.
         """
+        self._fresh.begin()
         self._assigned = False
         self._unread, self._wants_end = None, False
 

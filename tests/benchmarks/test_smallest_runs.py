@@ -23,7 +23,7 @@ IN_MEMORY = {
 }
 """The benchmarks that need no server, with a pattern of a line that holds their ratio or distribution."""
 ON_KAFKA = {
-    "handoff": r"\nbundles, 2 at once +4( +\d+\.\d){4}\n(.*\n)*ratio killed / planned, .* slots \d+, bundles \d+\n",
+    "handoff": r"\nbundles, 2 at once +4( +\d+\.\d){5}\n(.*\n)*ratio killed / planned, .* slots \d+, bundles \d+\n",
     "intake": r"ratio folded / bare: +\d+\.\d\d +target",
     "propagation": r"clients +from commit: p50 +-?\d+\.\d ms +p99 +\d+\.\d ms",
     "recovery": r"ratio without / with: \d+\.\d",

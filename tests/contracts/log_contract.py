@@ -170,6 +170,17 @@ class ReaderContract:
         world.leave_transaction_open([decision(b"open")])
         assert self._end(world) == PartitionEnd(2, 3)
 
+    def test_records_come_with_the_high_watermark_which_counts_an_open_transaction(self, world: LogWorld) -> None:
+        """A reader that has got as far has everything that was acknowledged before, also where no end is told."""
+        opened(world).commit([decision(b"before")])
+        world.settle()
+        world.leave_transaction_open([decision(b"open")])
+        reader = world.open_reader()
+        reader.assign({DECISIONS_0: 0})
+        while not (batch := reader.poll(10, 5_000)).records:
+            assert batch.high_watermarks == {}
+        assert batch.high_watermarks == {DECISIONS_0: 3}
+
     @staticmethod
     def _end(world: LogWorld) -> PartitionEnd:
         """The end of the decisions, as a new reader is told of it."""

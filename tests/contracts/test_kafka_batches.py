@@ -13,6 +13,7 @@ from controlplane.adapters.kafka_queries import KafkaQueries
 from controlplane.config import HEARTBEATS, ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
+from controlplane.ports import PolledBatch
 
 NAME = f"demo.{HEARTBEATS}"
 PLACES = [TopicPartition(HEARTBEATS, partition) for partition in range(2)]
@@ -112,7 +113,7 @@ def test_records_before_an_error_are_handed_over_first(monkeypatch: pytest.Monke
 def test_passing_trouble_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client reconnects by itself; the loop sees an empty batch."""
     reader = scripted(monkeypatch, [trouble(0, 3, KafkaError.NOT_LEADER_FOR_PARTITION)], [record(0, 3)])
-    assert reader.poll(10, 0) == ([], {})
+    assert reader.poll(10, 0) == PolledBatch([], {})
     assert [found.offset for found in reader.poll(10, 0).records] == [3]
 
 

@@ -5,7 +5,7 @@ import pytest
 from controlplane.config import DECISIONS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError, LogUnavailableError
-from controlplane.ports import CommitOutcome, OutgoingRecord, PartitionEnd
+from controlplane.ports import CommitOutcome, OutgoingRecord, PartitionEnd, PolledBatch
 from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.testing.memory_log import BEYOND_END_LIMIT_MS
 
@@ -70,14 +70,14 @@ def test_a_reader_beyond_the_end_of_a_broker_that_lags_waits_for_another_one(
     reader.assign({DECISIONS_0: 0})
     assert [record.value for record in reader.poll(10, 0).records] == [b"1", b"2"]
     stale_ends = reader.stale_ends = dict(early_end)
-    assert reader.poll(10, 0) == ([], {})
+    assert reader.poll(10, 0) == PolledBatch([], {})
     clock.advance(BEYOND_END_LIMIT_MS - 1)
-    assert reader.poll(10, 0) == ([], {})
+    assert reader.poll(10, 0) == PolledBatch([], {})
     stale_ends.clear()
     writer.commit([decision(b"3")])
     assert [record.value for record in reader.poll(10, 0).records] == [b"3"]
     stale_ends |= early_end
-    assert reader.poll(10, 0) == ([], {})
+    assert reader.poll(10, 0) == PolledBatch([], {})
     clock.advance(BEYOND_END_LIMIT_MS)
     with pytest.raises(LogContinuityError, match="is not there"):
         reader.poll(10, 0)
@@ -90,7 +90,7 @@ def test_a_commit_is_acknowledged_before_its_marker_is_written(broker: MemoryBro
     assert writer.commit([decision(b"1")]) is CommitOutcome.COMMITTED
     reader = MemoryLogReader(CLUSTER, broker)
     reader.assign({DECISIONS_0: 0})
-    assert reader.poll(10, 0) == ([], {DECISIONS_0: PartitionEnd(0, 1)})
+    assert reader.poll(10, 0) == PolledBatch([], {DECISIONS_0: PartitionEnd(0, 1)})
     assert writer.commit([decision(b"2")]) is CommitOutcome.UNKNOWN
     with pytest.raises(LogUnavailableError):
         opened(broker)

@@ -113,7 +113,9 @@ class RecordedReader:
             found = records[first : first + min(max_records, MOST_AT_ONCE)]
             if found:
                 self._positions[place] = found[-1].offset + 1
-                return PolledBatch(found, {place: self._end(place)} if found[-1] is records[-1] else {})
+                end = self._end(place)
+                ended = {place: end} if found[-1] is records[-1] else {}
+                return PolledBatch(found, ended, {place: end.high_watermark})
         return PolledBatch((), {place: self._end(place) for place in self._positions})
 
     def close(self) -> None:

@@ -118,9 +118,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "takes the table for the newest one at an end where a marker is missing",
-        "controlplane.node.table_thread:TableThread.run",
-        "progress.ended and not progress.awaits_marker and",
-        "progress.ended and",
+        "controlplane.topic_reading.table_follower:TableFollower.step",
+        "ended and self._fresh.holds_at(read_to)",
+        "ended",
         scene=the_tables_marker_is_late,
     ),
     Mutant(

@@ -8,12 +8,10 @@ from controlplane.testing import MemoryLogReader
 class UncommittedReader(MemoryLogReader):
     """Sees open and aborted transactions."""
 
-    def _read(
-        self, place: TopicPartition, room: int, records: list[RawRecord], ended: dict[TopicPartition, PartitionEnd]
-    ) -> None:
+    def _read(self, place: TopicPartition, room: int, records: list[RawRecord]) -> PartitionEnd | None:
         partition = self._partition_at(place)
         if partition is None:
-            return
+            return None
         position = self._positions[place]
         found = [
             RawRecord(place.topic, place.partition, each.offset, each.append_time_ms, each.key, each.value)
@@ -23,6 +21,8 @@ class UncommittedReader(MemoryLogReader):
         records.extend(found)
         reached = found[-1].offset + 1 if len(found) == room else partition.end_offset
         self._positions[place] = reached
-        if reached == partition.end_offset and self._end_told_at.get(place) != reached:
+        if not found:
+            if self._end_told_at.get(place) == reached:
+                return None
             self._end_told_at[place] = reached
-            ended[place] = PartitionEnd(reached, reached)
+        return PartitionEnd(reached, partition.end_offset)

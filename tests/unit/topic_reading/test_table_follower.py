@@ -39,7 +39,7 @@ def test_every_epoch_is_shown_in_order() -> None:
 def test_an_empty_topic_ends_without_a_table() -> None:
     """Before the first leader there is no table, and a node that waits for it has to say so."""
     progress = FollowedTable().follower.step(0)
-    assert progress == Progress((), ended=True)
+    assert progress == Progress((), ended=True, confirms=True)
 
 
 def test_a_compacted_topic_ends_whole() -> None:
@@ -250,7 +250,7 @@ def test_a_fresh_fetch_reports_its_end_again() -> None:
     assert setting.read().ended
     assert not setting.read().ended
     setting.follower.fetch_anew()
-    assert setting.follower.step(0) == Progress((), ended=True)
+    assert setting.follower.step(0) == Progress((), ended=True, confirms=True)
 
 
 def test_a_broker_that_is_away_changes_nothing() -> None:

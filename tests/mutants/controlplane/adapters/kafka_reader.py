@@ -9,15 +9,21 @@ _CONTRACT: Final = "contracts/test_log_kafka.py::TestKafkaReader"
 BUGS: Final = (
     Bug(
         "the high watermark is taken for the end",
-        "return PartitionEnd(offset, max(offset, marks[1]))",
-        "return PartitionEnd(max(offset, marks[1]), max(offset, marks[1]))",
+        "PartitionEnd(offset, self._high_watermark(place, offset))",
+        "PartitionEnd(self._high_watermark(place, offset), self._high_watermark(place, offset))",
         tests=(f"{_CONTRACT}::test_an_end_names_its_offset_which_an_open_transaction_holds_back",),
     ),
     Bug(
         "the end is taken for the high watermark",
-        "return PartitionEnd(offset, max(offset, marks[1]))",
-        "return PartitionEnd(offset, offset)",
+        "PartitionEnd(offset, self._high_watermark(place, offset))",
+        "PartitionEnd(offset, offset)",
         tests=(f"{_CONTRACT}::test_an_end_names_its_offset_which_an_open_transaction_holds_back",),
+    ),
+    Bug(
+        "what was read is taken for the high watermark",
+        "{place: self._high_watermark(place, positions[place]) for place in brought}",
+        "{place: positions[place] for place in brought}",
+        tests=(f"{_CONTRACT}::test_records_come_with_the_high_watermark_which_counts_an_open_transaction",),
     ),
     Bug(
         "a log that its leader calls truncated is asked for again",
