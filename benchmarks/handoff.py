@@ -1,6 +1,6 @@
 """For how long do slots and bundles have no owner while they move as planned?
 
-    python -m benchmarks.handoff [--singles 50] [--at-once 100] [--in-flight 25] [--rounds 10]
+    python -m benchmarks.handoff [--singles 50] [--at-once 100] [--in-flight 100] [--rounds 10]
         [--kills 3] [--bootstrap-servers HOST:PORT] [--smallest]
 
 One controller and two nodes, each in a process of its own. An operator orders slots and bundles from one node to the
@@ -8,8 +8,8 @@ other, one at a time and many at once: slots whose next leader is in sync alread
 bundles. The time without an owner begins when the former owner accepts no more requests, and ends when the next one
 accepts them. Each node looks at its agent's answers every millisecond; the clock is the machine's monotonic one, which
 its processes share. While a slot is copied its leader serves, so copying is no part of that time. Many bundles are
-ordered twice: once all of them move together, and once the policy lets ``--in-flight`` of them be under way; *all* is
-the median time until the last of them is served, from the order on.
+ordered twice: as the policy paces them by default, and while it lets ``--in-flight`` of them be under way; *all* is the
+median time until the last of them is served, from the order on.
 Baseline: the node that owns everything is killed in the same run.
 Targets with 100 at once: p50 60 ms, p99 150 ms.
 """
@@ -35,7 +35,7 @@ from controlplane.bootstrap.topics import topic_specs
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.bundles.bundle import Bundle, equal_bundles
 from controlplane.core.bundles.ranges import bundle_hash
-from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
+from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE, ClusterPolicy
 from controlplane.core.intents.intent import TRUE, IntentKind
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.values.identifiers import NodeId
@@ -206,7 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--singles", type=int, default=50, help="rounds of moves of one (default: %(default)s)")
     parser.add_argument("--at-once", type=int, default=100, help="moves at once (default: %(default)s)")
-    parser.add_argument("--in-flight", type=int, default=25, help="bundles under way at once (default: %(default)s)")
+    parser.add_argument("--in-flight", type=int, default=100, help="bundles under way, then (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10, help="rounds of moves at once (default: %(default)s)")
     parser.add_argument("--kills", type=int, default=3, help="how often the owner is killed (default: %(default)s)")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a running Kafka; without it one is started")
@@ -230,7 +230,7 @@ def main() -> None:
         planned_ms = print_planned("slots in sync", measured.slots), print_planned("bundles", measured.bundles)
         measured.pace_bundles(options.in_flight)
         print_many(f"bundles, {options.at_once} at once, {options.in_flight} in flight", measured.bundles)
-        measured.pace_bundles(options.at_once)
+        measured.pace_bundles(ClusterPolicy().bundle_moves_in_flight)
         of_slots, of_bundles = measured.unplanned_gaps_ms(options.kills)
         killed_ms = _print("slots in sync, owner killed", of_slots), _print("bundles, owner killed", of_bundles)
         measured.drop_followers()
