@@ -82,6 +82,8 @@ class KafkaLogReader:
         self._broken: ControlPlaneError | None = None
         self._doubts = OutOfRangeRetries()
         self._positions: dict[TopicPartition, int] = {}
+        # Whether an end was told without a high watermark, so that it has to be told again.
+        self._lacks_end = False
         # The clock of the stall detector: time that the caller spends elsewhere does not count as waiting.
         self._waited_s = 0.0
         self._polled_at_s = time.monotonic()
@@ -143,6 +145,8 @@ class KafkaLogReader:
         if messages and max_records > 1:
             messages += consumer.consume(min(max_records - 1, _MOST_PER_CONSUME), 0)
         batch = self._sorted_out(messages) if messages else _NOTHING
+        if self._lacks_end and self._broken is None:
+            self._reassign()
         if len(messages) < max_records and self._broken is None:
             cause = self._doubts.cause_to_replace(self._waited_s)
             if cause is not None:
@@ -187,7 +191,11 @@ class KafkaLogReader:
             if error.code() == _END_OF_PARTITION:
                 place = TopicPartition(names[message.topic()], message.partition() or 0)
                 offset = message.offset() or 0
-                ended[place] = PartitionEnd(offset, self._high_watermark(place, offset))
+                mark = self._high_watermark(place, offset)
+                if mark is None:
+                    self._lacks_end = True
+                else:
+                    ended[place] = PartitionEnd(offset, mark)
                 arrived.add(place)
             else:
                 self._take_error(message, error)
@@ -198,17 +206,23 @@ class KafkaLogReader:
                 stalls.expect(self._in_kafka(place), self._waited_s)
         if self._broken is not None and not records:
             raise self._broken
-        return PolledBatch(records, ended, {place: self._high_watermark(place, positions[place]) for place in brought})
+        marks = {place: self._high_watermark(place, positions[place]) for place in brought}
+        return PolledBatch(records, ended, {place: mark for place, mark in marks.items() if mark is not None})
 
-    def _high_watermark(self, place: TopicPartition, offset: int) -> int:
-        """The high watermark of a partition that is read up to an offset: the client keeps that of the last fetch."""
+    def _high_watermark(self, place: TopicPartition, offset: int) -> int | None:
+        """The high watermark of a partition that is read up to an offset; None if it is not known.
+
+        The client keeps the one of the last reply to a fetch: also of a reply that it does not use otherwise, such as
+        that of a broker which leads the partition no longer. A reply with an error says -1.
+        """
         marks = self._consumer.current.get_watermark_offsets(KafkaPosition(*self._in_kafka(place)), cached=True)
-        return max(offset, marks[1])
+        return marks[1] if marks[1] >= offset else None
 
     def _reassign(self) -> None:
         """Assign the positions again; of each partition the next record or the end is expected."""
         self._consumer.assign([KafkaPosition(*self._in_kafka(place), at) for place, at in self._positions.items()])
         self._assigned_at_s = self._waited_s
+        self._lacks_end = False
         for place in self._positions:
             self._consumer.stalls.expect(self._in_kafka(place), self._waited_s)
 

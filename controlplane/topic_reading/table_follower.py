@@ -137,7 +137,6 @@ class TableFollower:
             self.foreign.begin_anew()
             self._begin_again()
             return Progress((), ended=False)
-        self._fresh.take(batch)
         shown = []
         confirms = False
         for record in batch.records:
@@ -148,6 +147,7 @@ class TableFollower:
                 self.table = table
                 shown.append(table)
                 confirms = confirms or self._fresh.holds_at(self._next_offset)
+        self._fresh.take(batch)
         end = batch.ended.get(TABLE_PLACE)
         read_to = self._next_offset if end is None else max(self._next_offset, end.offset)
         ended = self._has_ended(batch, shows_table=bool(shown))

@@ -13,7 +13,7 @@ from controlplane.adapters.kafka_queries import KafkaQueries
 from controlplane.config import HEARTBEATS, ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
-from controlplane.ports import PolledBatch
+from controlplane.ports import PartitionEnd, PolledBatch
 
 NAME = f"demo.{HEARTBEATS}"
 PLACES = [TopicPartition(HEARTBEATS, partition) for partition in range(2)]
@@ -40,17 +40,22 @@ class ScriptedConsumer:
 
     Attributes:
         kept_from: the first offset that Kafka keeps of each partition.
+        high_watermark: of each partition, as the last reply to a fetch told it; -1 if that was an error.
+        assigned: how often positions were assigned.
     """
 
     script: Sequence[Sequence[Message]] = ()
     kept_from = 0
+    high_watermark = 1_000
+    assigned = 0
 
     def __init__(self, settings: dict[str, object]) -> None:
         self._batches = [list(batch) for batch in self.script]
         self._rest: list[Message] = []
 
     def assign(self, positions: list[KafkaPosition]) -> None:
-        """Nothing to do: the script is given."""
+        """Nothing but to count it: the script is given."""
+        type(self).assigned += 1
 
     def poll(self, timeout: float) -> Message | None:
         """The first message of the next batch."""
@@ -64,9 +69,9 @@ class ScriptedConsumer:
         return taken
 
     def get_watermark_offsets(self, place: KafkaPosition, cached: bool) -> tuple[int, int]:
-        """The marks of the last fetch: there was none."""
+        """The marks of the last fetch, whose end is far away unless the test says otherwise."""
         assert cached
-        return -1001, -1001
+        return 0, self.high_watermark
 
     def list_topics(self, topic: str, timeout: float) -> SimpleNamespace:
         """Both partitions have a leader."""
@@ -81,6 +86,7 @@ class ScriptedConsumer:
 def scripted(monkeypatch: pytest.MonkeyPatch, *batches: Sequence[Message]) -> KafkaLogReader:
     """A reader that is assigned and gets these batches."""
     monkeypatch.setattr(ScriptedConsumer, "script", batches)
+    monkeypatch.setattr(ScriptedConsumer, "assigned", 0)
     monkeypatch.setattr(kafka_reader, "Consumer", ScriptedConsumer)
     reader = KafkaLogReader(ClusterConfig("demo"), KafkaConfig("localhost:1"))
     reader.assign(dict.fromkeys(PLACES, 0))
@@ -94,6 +100,17 @@ def test_an_end_before_further_records_is_no_end(monkeypatch: pytest.MonkeyPatch
     assert [found.offset for found in batch.records] == [0, 1]
     assert batch.ended.keys() == {PLACES[1]}
     assert reader.poll(10, 0).ended.keys() == {PLACES[0]}
+
+
+def test_an_end_whose_high_watermark_is_not_known_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply with an error, which the client does not use otherwise, has replaced it: nothing is confirmed by it."""
+    reader = scripted(monkeypatch, [record(0, 0)], [end(0, 1)], [record(0, 1)], [end(0, 2)])
+    monkeypatch.setattr(ScriptedConsumer, "high_watermark", -1)
+    assert reader.poll(10, 0).high_watermarks == {}
+    assert (reader.poll(10, 0), ScriptedConsumer.assigned) == (PolledBatch([], {}), 2)
+    monkeypatch.setattr(ScriptedConsumer, "high_watermark", 5)
+    assert reader.poll(10, 0).high_watermarks == {PLACES[0]: 5}
+    assert (reader.poll(10, 0).ended, ScriptedConsumer.assigned) == ({PLACES[0]: PartitionEnd(2, 5)}, 2)
 
 
 def test_records_before_an_error_are_handed_over_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,13 @@
 
 from controlplane.config import ROUTING_TABLE, ClusterConfig
 from controlplane.ports import OutgoingRecord
-from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
+from controlplane.testing import (
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+    VirtualClock,
+)
 from controlplane.topic_reading.table_follower import Progress, TableFollower
 from tests.helpers.table_feed import TableFeed
 
@@ -18,6 +24,7 @@ class FollowedTable:
         self.broker = MemoryBroker(self.clock)
         self.broker.create_topic(TOPIC)
         self.feed = self.new_feed()
+        self.events = MemoryEventWriter(CLUSTER, self.broker)
         self.follower = TableFollower(MemoryLogReader(CLUSTER, self.broker))
 
     def new_feed(self, log_id: str = "log-1") -> TableFeed:

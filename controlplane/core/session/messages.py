@@ -39,7 +39,10 @@ class TableChanged:
 
 @dataclass(frozen=True, slots=True)
 class TableConfirmed:
-    """The table was read to its end by a fetch that began at monotonic time ``asked_at_ms`` or later."""
+    """The table was read to its end, as fetches told it that began at monotonic time ``asked_at_ms`` or later.
+
+    It holds every epoch that was committed before that time; later ones may follow.
+    """
 
     asked_at_ms: int
 
@@ -108,7 +111,7 @@ class SendLeft:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmTable:
-    """Read the routing table to its end by a fetch that begins now; answer with :class:`TableConfirmed`."""
+    """Read the routing table to its end, as a fetch that begins now tells it; answer with :class:`TableConfirmed`."""
 
     asked_at_ms: int
 

@@ -30,7 +30,10 @@ class FakeBroker:
         assigned: what was assigned, as (seconds since the start, positions), in order.
         probe: every probe from now on; it was answered at once.
         asked: the topics that were asked about.
+        high_watermark: of each partition.
     """
+
+    high_watermark = 1_000
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -61,9 +64,9 @@ class FakeBroker:
         return found
 
     def get_watermark_offsets(self, place: KafkaPosition, cached: bool) -> tuple[int, int]:
-        """The marks of the last fetch: there was none."""
+        """The marks of the last fetch, whose end is far away unless the test says otherwise."""
         assert cached
-        return -1001, -1001
+        return 0, self.high_watermark
 
     def list_topics(self, name: str, timeout: float) -> None:
         """No answer."""

@@ -16,6 +16,7 @@ from tests.helpers.memory_cluster import ObservedCluster
 
 _UNPAUSED_S = 3.0
 """Longer than a reading is valid by itself, which is at least 1.5 s."""
+_LEAST_EPOCHS = 20
 
 
 class NoMoreEnds:
@@ -52,12 +53,15 @@ def test_a_node_serves_on_while_the_leader_never_pauses() -> None:
         world.start("c1")
         world.wait_until(lambda: "requests for ready slots are served" in told(lines))
         reader.is_busy = True
+        began_epoch = agent.table.epoch if agent.table is not None else 0
         members, until_s = count(), time.monotonic() + _UNPAUSED_S
         while time.monotonic() < until_s:
             world.join(f"m{next(members)}")  # so that the leader has something to commit
             time.sleep(0.02)
         assert not [line for line in told(lines) if "requests are refused" in line]
         assert agent.state is SessionState.ACTIVE
+        assert agent.table is not None
+        assert agent.table.epoch > began_epoch + _LEAST_EPOCHS, "the leader has paused"
         agent.stop(drain=False)
 
 

@@ -132,6 +132,32 @@ def test_an_end_that_is_asked_for_is_told_beside_a_leader_that_never_pauses() ->
     assert ended_within(follower, 3)
 
 
+def test_an_end_before_one_that_was_told_confirms_too() -> None:
+    """The topic has lost what an earlier fetch told of. The reading that waits for it must not wait for ever."""
+    setting = FollowedTable()
+    setting.feed.node("a").commit()
+    setting.steps(3)
+    setting.follower.fetch_anew()
+    before = setting.broker.partitions(TOPIC)[0].end_offset
+    setting.broker.hold_markers_back(TOPIC, 0)
+    setting.feed.slot(0, "a").commit()
+    assert not any(setting.follower.step(0).confirms for _ in range(3))
+    setting.broker.lose_from(TOPIC, 0, before)
+    setting.broker.write_markers(TOPIC, 0)
+    setting.events.send(garbage(b"one more"))
+    assert any(setting.follower.step(0).confirms for _ in range(3))
+
+
+def test_a_flood_holds_no_confirmation_up() -> None:
+    """A node beside a foreign writer that never pauses goes on serving."""
+    setting = FollowedTable()
+    setting.feed.node("a").commit()
+    follower = crowded(setting)
+    for _ in range(3):
+        follower.fetch_anew()
+        assert any(follower.step(0).confirms for _ in range(4))
+
+
 def test_a_new_fetch_of_a_quiet_topic_asks_for_no_end() -> None:
     """A fetch reports it: thousands of nodes would else send one request more with each heartbeat."""
     setting = FollowedTable()

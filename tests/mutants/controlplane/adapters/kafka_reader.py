@@ -9,21 +9,27 @@ _CONTRACT: Final = "contracts/test_log_kafka.py::TestKafkaReader"
 BUGS: Final = (
     Bug(
         "the high watermark is taken for the end",
-        "PartitionEnd(offset, self._high_watermark(place, offset))",
-        "PartitionEnd(self._high_watermark(place, offset), self._high_watermark(place, offset))",
+        "ended[place] = PartitionEnd(offset, mark)",
+        "ended[place] = PartitionEnd(mark, mark)",
         tests=(f"{_CONTRACT}::test_an_end_names_its_offset_which_an_open_transaction_holds_back",),
     ),
     Bug(
         "the end is taken for the high watermark",
-        "PartitionEnd(offset, self._high_watermark(place, offset))",
-        "PartitionEnd(offset, offset)",
+        "ended[place] = PartitionEnd(offset, mark)",
+        "ended[place] = PartitionEnd(offset, offset)",
         tests=(f"{_CONTRACT}::test_an_end_names_its_offset_which_an_open_transaction_holds_back",),
     ),
     Bug(
         "what was read is taken for the high watermark",
-        "{place: self._high_watermark(place, positions[place]) for place in brought}",
+        "{place: mark for place, mark in marks.items() if mark is not None}",
         "{place: positions[place] for place in brought}",
         tests=(f"{_CONTRACT}::test_records_come_with_the_high_watermark_which_counts_an_open_transaction",),
+    ),
+    Bug(
+        "a reply with an error tells the high watermark",
+        "marks[1] if marks[1] >= offset else None",
+        "max(marks[1], offset)",
+        tests=("contracts/test_kafka_batches.py",),
     ),
     Bug(
         "a log that its leader calls truncated is asked for again",
