@@ -1,10 +1,30 @@
-"""The cluster of the tables in a folder: the pipeline stores its name, and queries read it, without Spark."""
+"""The folder of the tables as it is seen without Spark: which tables are there, and of which cluster."""
 
 from pathlib import Path
+from typing import Final
 
 from controlplane.errors import PrerequisiteError
 
-_OWNER_FILE = "cluster"
+_OWNER_FILE: Final = "cluster"
+
+
+def table_names(warehouse_dir: Path) -> tuple[str, ...]:
+    """The tables that a pipeline has created in a folder, by their names, sorted."""
+    return tuple(sorted(log.parent.name for log in warehouse_dir.glob("*/_delta_log") if log.is_dir()))
+
+
+def refuse_without_tables(warehouse_dir: Path, cluster: str) -> None:
+    """Check that there are tables to query.
+
+    Raises:
+        PrerequisiteError: the folder has no tables of this cluster.
+    """
+    owner = cluster_of(warehouse_dir)
+    if not table_names(warehouse_dir) or owner not in (None, cluster):
+        others = f" (those in it are of cluster {owner})" if owner not in (None, cluster) else ""
+        raise PrerequisiteError(
+            f"no tables of cluster {cluster} in {warehouse_dir}{others}: run 'controlplane pipeline run'"
+        )
 
 
 def cluster_of(warehouse_dir: Path) -> str | None:

@@ -79,7 +79,8 @@ def test_lease_without_its_extra_names_it(base: CleanInstall) -> None:
     [
         (["up"], "embedded"),
         (["demo"], "embedded"),
-        (["sql", "SELECT 1"], "pipeline"),
+        (["sql", "SELECT 1"], "sql"),
+        (["sql", "--engine", "spark", "SELECT 1"], "pipeline"),
         (["pipeline", "run"], "pipeline"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],

@@ -12,7 +12,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq
 from streaming.jobs.decision_log import start_decisions
 from streaming.metrics import PipelineMetrics
-from streaming.query import run_sql
+from streaming.sql.local import LocalEngine
 from streaming.table_contracts import DECISIONS_TABLE
 from tests.golden.samples import sample_of
 from tests.helpers.pipeline_world import PipelineWorld, read_all
@@ -55,10 +55,11 @@ def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWo
     assert [(row["seq"], row["digest"]) for row in rows] == [(each.seq, each.digest()) for each in decisions]
     labels = {"stream": DECISIONS_TABLE.name}
     assert registry.get_sample_value("controlplane_pipeline_passed_over_records_total", labels) == 3 * 4
-    result = run_sql(
-        spark,
-        world.warehouse_dir,
-        "select seq, moves_carried_out, cause_kinds[0] as why, lost_slots from decisions where moves_carried_out > 0",
+    question = (
+        "select seq, moves_carried_out, array_contains(cause_kinds, 'term_opened') as opened, lost_slots "
+        "from decisions where moves_carried_out > 0 order by seq"
     )
-    assert result.columns == ("seq", "moves_carried_out", "why", "lost_slots")
-    assert sorted(result.rows) == [(2, 5, "term_opened", [11, 12]), (4, 5, "term_opened", [11, 12])]
+    with LocalEngine(world.warehouse_dir) as engine:
+        result = engine.run(question)
+    assert result.columns == ("seq", "moves_carried_out", "opened", "lost_slots")
+    assert result.rows == ((2, 5, True, [11, 12]), (4, 5, True, [11, 12]))

@@ -1,4 +1,4 @@
-"""Tables against their contracts, SQL over them, and their upkeep."""
+"""Tables against their contracts, and their upkeep."""
 
 import shutil
 import signal
@@ -6,19 +6,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from controlplane.errors import PrerequisiteError, UserError
+from controlplane.errors import PrerequisiteError
 from streaming import tables
 from streaming.config import SparkConfig
 from streaming.jobs.pipeline import refuse_lost_checkpoints
 from streaming.maintenance import maintain
-from streaming.query import newest_seq, run_sql
 from streaming.session import build_session
 from streaming.sinks import BatchWriter
 from streaming.table_contracts import ALL_TABLES, BROKER_LOAD_TABLE, MEMBERSHIP_TABLE, TableContract
+from tests.helpers.membership_rows import membership_rows
 from tests.helpers.pipeline_world import PipelineWorld
 
 
@@ -55,22 +54,6 @@ def test_table_of_another_version_is_refused(spark: SparkSession, tmp_path: Path
         tables.create_missing(spark, tmp_path)
 
 
-def membership_rows(spark: SparkSession, count: int) -> DataFrame:
-    """Rows of the table ``membership``, of today."""
-    return spark.range(count).select(
-        *(
-            F.col("id").cast(field.dataType).alias(field.name)
-            if field.name in ("offset", "partition")
-            else F.current_date().alias("day")
-            if field.name == "day"
-            else F.lit("text" if field.dataType.typeName() == "string" else None).cast(field.dataType).alias(field.name)
-            if field.nullable or field.dataType.typeName() == "string"
-            else F.lit(1).cast(field.dataType).alias(field.name)
-            for field in MEMBERSHIP_TABLE.fields
-        )
-    )
-
-
 def test_batch_is_written_once(spark: SparkSession, warehouse_dir: Path) -> None:
     """A batch that is repeated after a crash changes nothing; a new checkpoint's batches are not taken for old ones."""
     rows = membership_rows(spark, 2)
@@ -86,31 +69,6 @@ def test_rows_are_replaced_once(spark: SparkSession, warehouse_dir: Path) -> Non
         BatchWriter(spark, warehouse_dir, "app", batch_id).replace(membership_rows(spark, count), MEMBERSHIP_TABLE)
         seen.append(tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE).count())
     assert seen == [1, 1, 3, 3]
-
-
-def test_sql_gives_plain_values(spark: SparkSession, warehouse_dir: Path) -> None:
-    """Every kind of value comes back in a form that prints and that JSON knows."""
-    result = run_sql(
-        spark,
-        warehouse_dir,
-        "select 1 a, 'x' b, date'2026-01-02' c, X'00ff' d, named_struct('n', 1.5D) e, map('k', array(1, null)) f, "
-        "(select count(*) from heartbeats) g",
-    )
-    assert newest_seq(spark, warehouse_dir) is None
-    assert result.columns == tuple("abcdefg")
-    assert result.rows == ((1, "x", "2026-01-02", "00ff", {"n": 1.5}, {"k": [1, None]}, 0),)
-
-
-def test_wrong_sql_says_what_is_wrong(spark: SparkSession, warehouse_dir: Path) -> None:
-    """A mistyped name is answered with a sentence and the tables that exist, not with a Java trace."""
-    with pytest.raises(UserError, match=r"no_such_column.*broker_load"):
-        run_sql(spark, warehouse_dir, "select no_such_column from broker_load")
-
-
-def test_sql_without_tables_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    """A folder without tables is the user's mistake or a pipeline that never ran."""
-    with pytest.raises(PrerequisiteError, match="has the pipeline of this cluster ever run"):
-        run_sql(spark, tmp_path, "select 1")
 
 
 def test_maintenance_joins_files_and_keeps_rows(spark: SparkSession, warehouse_dir: Path) -> None:

@@ -9,10 +9,10 @@ from controlplane.cli.demo.summary import QueryResult
 
 CANDIDATES_QUERY = """\
 select 'split' as action, bundle_id, node_id, round(message_rate_per_s, 1) as rate_per_s,
-  transform(exceeded, e -> to_json(e)) as why from split_candidates
+  cast(to_json(exceeded) as string) as why from split_candidates
 union all
 select 'shed', bundle_id, node_id, null,
-  array(concat('usage ', round(smoothed_usage, 2), ', mean ', round(mean_usage, 2))) from shed_candidates
+  concat('usage ', round(smoothed_usage, 2), ', mean ', round(mean_usage, 2)) from shed_candidates
 order by action desc, bundle_id limit 8"""
 DECISIONS_QUERY = """\
 select term, controller_id, count(*) as decisions, sum(moves_carried_out) as moves_carried_out,
@@ -24,11 +24,11 @@ select node_id, round(weighted_usage, 3) as usage, bundle_count,
   round(short_term.message_rate_in_per_s, 1) as rate_in_per_s,
   round(short_term.message_rate_out_per_s, 1) as rate_out_per_s from broker_load order by node_id"""
 QUERIES = (CANDIDATES_QUERY, LOAD_QUERY, DECISIONS_QUERY)
-SQL_TIMEOUT_S = 300.0
+SQL_TIMEOUT_S = 60.0
 
 
 def ask_delta(stage: Stage, statements: tuple[str, ...] = QUERIES) -> list[QueryResult]:
-    """Run the statements in one start of Spark.
+    """Run the statements.
 
     Raises:
         StepFailedError: the command failed or took too long.

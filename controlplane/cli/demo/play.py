@@ -210,9 +210,9 @@ class Play:
         """Run the closing queries on the Delta tables; candidates of the hot namespace have to be among the rows.
 
         Raises:
-            StepFailedError: Spark failed, or the rows are not there.
+            StepFailedError: the command failed, or the rows are not there.
         """
-        self._note("Spark answers SQL on the Delta tables", None)
+        self._note("SQL on the Delta tables", None)
         results = ask_delta(self._stage)
         bundles = [str(row["bundle_id"]) for row in results[0].rows]
         if not any(bundle_id.startswith(f"{HOT_NAMESPACE}/") for bundle_id in bundles):

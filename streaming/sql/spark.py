@@ -1,0 +1,63 @@
+"""The engine for questions that one process cannot answer: Spark SQL over the tables."""
+
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streaming import tables
+from streaming.sql.answers import NEWEST_SEQ, QueryResult, failed, named_in, plain
+from streaming.sql.spark_plans import drop_functions_that_act, require_question
+from streaming.table_contracts import ALL_TABLES
+from streaming.warehouse import table_names
+
+
+class SparkEngine:
+    """Implements :class:`streaming.sql.answers.SqlEngine`.
+
+    Args:
+        session: reads Delta. It is the engine's, and ends with it.
+        warehouse_dir: the folder of the tables.
+    """
+
+    def __init__(self, session: SparkSession, warehouse_dir: Path) -> None:
+        """Set up; tables are opened when a statement names them."""
+        self._session = session
+        self._warehouse_dir = warehouse_dir
+        there = table_names(warehouse_dir)
+        self._tables = {table.name: table for table in ALL_TABLES if table.name in there}
+        drop_functions_that_act(session)
+
+    def newest_seq(self) -> int | None:
+        """See :meth:`streaming.sql.answers.SqlEngine.newest_seq`."""
+        if "decisions" not in self._tables:
+            return None
+        ((seq,),) = self.run(NEWEST_SEQ).rows
+        return seq if isinstance(seq, int) else None
+
+    def run(self, statement: str) -> QueryResult:
+        """See :meth:`streaming.sql.answers.SqlEngine.run`.
+
+        Raises:
+            UserError: the statement is not a question, or invalid.
+        """
+        named = named_in(statement, self._tables)
+        try:
+            require_question(self._session, statement)
+            for name in named:
+                opened = tables.read(self._session, self._warehouse_dir, self._tables[name])
+                opened.createOrReplaceTempView(name)
+            found = self._session.sql(statement)
+            rows = tuple(tuple(plain(value) for value in row) for row in found.collect())
+        except PySparkException as error:
+            raise failed(_sentence(error), named) from error
+        return QueryResult(tuple(found.columns), rows)
+
+    def close(self) -> None:
+        """See :meth:`streaming.sql.answers.SqlEngine.close`."""
+        self._session.stop()
+
+
+def _sentence(error: PySparkException) -> str:
+    """What Spark says up to its picture of the plan, on one line."""
+    return str(error.getMessage() or error).strip().partition("\n")[0]

@@ -1,0 +1,27 @@
+"""``pipeline run`` without Spark: what the job is given."""
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.cli.common.failures import ExitStatus
+from streaming.config import PipelineConfig
+from streaming.jobs import pipeline as job
+from tests.helpers.commands import RunCommand
+
+
+def test_rules_reach_the_pipeline(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A lowered threshold that is dropped on the way would be taken for a rule that does not work."""
+    given: list[PipelineConfig] = []
+    monkeypatch.setattr("controlplane.cli.pipeline.commands.spark_config", lambda *_: None)
+    monkeypatch.setattr(job, "run", lambda config, _stop, on_started: given.append(config))
+    ran = cluster_command(
+        "pipeline", "run", "--tables-dir", str(tmp_path), "--trigger-interval-ms", "700",
+        "--rule", "split.max_message_rate_per_s=5", "--rule", "evaluation_interval_ms=3000",
+    )  # fmt: skip
+    assert ran.status == ExitStatus.DONE, ran.err
+    (config,) = given
+    assert config.warehouse_dir == tmp_path
+    assert config.trigger_interval_ms == 700
+    assert (config.rules.split.max_message_rate_per_s, config.rules.evaluation_interval_ms) == (5, 3_000)
+    assert config.rules.split.max_topics == 1_000
