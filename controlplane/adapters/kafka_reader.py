@@ -145,6 +145,9 @@ class KafkaLogReader:
         if messages and max_records > 1:
             messages += consumer.consume(min(max_records - 1, _MOST_PER_CONSUME), 0)
         batch = self._sorted_out(messages) if messages else _NOTHING
+        if len(messages) >= max_records:
+            # More of the same replies may wait: the mark of the last one would be told twice.
+            batch = batch._replace(high_watermarks={})
         if self._lacks_end and self._broken is None:
             self._reassign()
         if len(messages) < max_records and self._broken is None:

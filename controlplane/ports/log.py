@@ -63,7 +63,8 @@ class PolledBatch(NamedTuple):
     The same end may be reported more than once although nothing was appended.
 
     Attributes:
-        high_watermarks: of each partition with records in the batch, as a fetch since :meth:`LogReader.assign` told it.
+        high_watermarks: of partitions with records in the batch, as a fetch since :meth:`LogReader.assign` told it; a
+            later fetch with each batch. A partition whose high watermark the client does not know is missing.
     """
 
     records: Sequence[RawRecord]

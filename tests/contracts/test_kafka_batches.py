@@ -113,6 +113,12 @@ def test_an_end_whose_high_watermark_is_not_known_is_asked_for_again(monkeypatch
     assert (reader.poll(10, 0).ended, ScriptedConsumer.assigned) == ({PLACES[0]: PartitionEnd(2, 5)}, 2)
 
 
+def test_a_batch_that_may_be_a_part_of_a_reply_tells_no_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next part would tell the same one again, and a reader takes two batches for two replies."""
+    reader = scripted(monkeypatch, [record(0, 0), record(0, 1)], [record(0, 2)])
+    assert [reader.poll(2, 0).high_watermarks for _ in range(2)] == [{}, {PLACES[0]: 1_000}]
+
+
 def test_records_before_an_error_are_handed_over_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """One broken partition must not swallow what the others brought; afterwards it is not forgotten."""
     monkeypatch.setattr(KafkaQueries, "start_offsets", lambda *_, **__: {PLACES[1]: 8})

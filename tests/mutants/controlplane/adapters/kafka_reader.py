@@ -26,6 +26,12 @@ BUGS: Final = (
         tests=(f"{_CONTRACT}::test_records_come_with_the_high_watermark_which_counts_an_open_transaction",),
     ),
     Bug(
+        "each part of a reply tells its high watermark",
+        "if len(messages) >= max_records:",
+        "if False:",
+        tests=("contracts/test_kafka_batches.py",),
+    ),
+    Bug(
         "a reply with an error tells the high watermark",
         "marks[1] if marks[1] >= offset else None",
         "max(marks[1], offset)",
