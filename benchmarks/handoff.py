@@ -206,7 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--singles", type=int, default=50, help="rounds of moves of one (default: %(default)s)")
     parser.add_argument("--at-once", type=int, default=100, help="moves at once (default: %(default)s)")
-    parser.add_argument("--in-flight", type=int, default=100, help="bundles under way, then (default: %(default)s)")
+    parser.add_argument("--in-flight", type=int, default=100, help="bundles under way then (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10, help="rounds of moves at once (default: %(default)s)")
     parser.add_argument("--kills", type=int, default=3, help="how often the owner is killed (default: %(default)s)")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a running Kafka; without it one is started")

@@ -111,9 +111,9 @@ class ClusterPolicy:
         intent_rights: see :mod:`~controlplane.core.intents.rights`; empty means that every principal may ask for every
             intent.
         bundle_moves_in_flight: greatest number of bundles that are released, assigned or split at the same time because
-            of an order, a drain or an exclusion. 0 means no limit. From feature level 3 on. By default twice as many
-            as a node makes calls for at once: the next ones are told while those are called for, and further ones
-            would wait for their calls without an owner.
+            of an order, a drain or an exclusion. 0 means no limit. From feature level 3 on. By default twice the
+            ``calls_at_once`` of a node: the leader decides on the next 16 while the node calls for 16; more would wait
+            for their calls without an owner.
         handoff_limit_ms: log time within which a node has to open a bundle that it is assigned, or to divide one that
             it has to split. After it another node is chosen, or the split is given up. From feature level 3 on.
         copy_limit_ms: log time within which the next leader of a slot has to copy its data. After it the slot moves
