@@ -83,7 +83,7 @@ def _settings(config: SparkConfig) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # VACUUM lists each table's folder in so many tasks: the default of 10,000 takes minutes for a few files.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": parts,
-        # Needs pyarrow, which is not installed, and values are nested: see decode.py.
+        # The decoders return nested rows, which they make themselves: see decode.py.
         "spark.sql.execution.pythonUDF.arrow.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
         # Old entries of the checkpoints; the newest ones are all that a restart needs.

@@ -18,8 +18,9 @@ _HEAD = """\
 <!-- Drawn by docs/reference/generate_delta_tables.py from streaming/table_contracts.py: change that, not this page. -->
 
 The pipeline (`controlplane pipeline run`) writes these tables. `controlplane sql "SELECT ..."` queries them by these
-names, at once and without Java by DuckDB, or with `--engine spark` by Spark SQL; it reads and never writes. Any Delta
-reader can read them: each table is a folder of its name. Released columns are never renamed, removed
+names, at once and without Java by DuckDB, or with `--engine spark` by Spark SQL; it reads and never writes
+([questions](../how-to/ask-the-tables.md)). In DuckDB's dialect lists begin at 1, and `unnest` makes rows of a list. Any
+Delta reader can read the tables: each is a folder of its name. Released columns are never renamed, removed
 or given another type. The columns `topic`, `partition`, `offset` and `append_time_ms` identify the record of the log
 from which a row was written.
 """

@@ -1,1 +1,1 @@
-"""Questions about the Delta tables, in SQL: two engines that read them and cannot change them."""
+"""Queries of the Delta tables, in SQL: two engines that read them and cannot change them."""

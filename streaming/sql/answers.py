@@ -1,9 +1,9 @@
-"""What an engine is asked, and what it answers: plain values, whichever engine found them."""
+"""What every engine answers: plain values, refusals and errors of one form."""
 
+import math
 import re
 from collections.abc import Collection
 from datetime import date, datetime
-from decimal import Decimal
 from typing import Final, NamedTuple, Protocol
 
 from controlplane.core.values.canonical import CanonicalValue
@@ -21,17 +21,20 @@ class QueryResult(NamedTuple):
 
 
 class SqlEngine(Protocol):
-    """Answers questions about the tables of one folder, each known by its name."""
+    """Answers queries of the tables of one folder, each known by its name.
+
+    A query is a statement that reads. A table stays as it was when a query first named it.
+    """
 
     def newest_seq(self) -> int | None:
         """The seq of the newest decision in the tables; None if there is none yet."""
         ...
 
     def run(self, statement: str) -> QueryResult:
-        """Answer one question.
+        """Answer one query.
 
         Raises:
-            UserError: the statement is not a question, or invalid; the message says where.
+            UserError: the statement is no query, or invalid; the message says what is wrong with it.
         """
         ...
 
@@ -42,6 +45,8 @@ class SqlEngine(Protocol):
 
 def plain(value: object) -> CanonicalValue:
     """A value of an engine in a form that prints and that JSON knows."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no word for it
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple) and hasattr(value, "__fields__"):  # a row of Spark
@@ -54,8 +59,6 @@ def plain(value: object) -> CanonicalValue:
         return bytes(value).hex()
     if isinstance(value, datetime | date):
         return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
     return str(value)
 
 
@@ -66,8 +69,8 @@ def named_in(statement: str, tables: Collection[str]) -> tuple[str, ...]:
 
 
 def refused(kind: str) -> UserError:
-    """The refusal of a statement that may do more than read; ``kind`` is the engine's word for what it would do."""
-    return UserError(f"{kind} is refused: only statements that read are carried out, such as SELECT")
+    """The refusal of a statement that is no query; ``kind`` is the engine's word for what it would do."""
+    return UserError(f"{kind} is refused: SELECT, VALUES, SHOW TABLES and DESCRIBE are carried out, and nothing else")
 
 
 def failed(reason: str, tables: Collection[str]) -> UserError:

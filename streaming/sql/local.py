@@ -1,17 +1,20 @@
-"""The engine for small questions: DuckDB over the tables' files, without Java. It answers at once.
+"""The engine that answers at once, without Java: DuckDB over the tables' files.
 
 The tables are opened by deltalake and read through Arrow, so DuckDB needs no extension. Two things keep it from
-changing anything. Of the kinds of statements only those that read are carried out. And the database itself is in
-memory, shut off from files and networks once it is set up; it knows the tables as views.
+changing anything. Of the nodes that its parser makes of a statement only those that read are let through. And the
+database is in memory, shut off from files and networks once it is set up; it knows the tables as views.
 """
 
+import json
+import re
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final
 
 import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from controlplane.errors import UserError
 from streaming.sql.answers import NEWEST_SEQ, QueryResult, failed, named_in, plain, refused
 from streaming.warehouse import table_names
 
@@ -21,9 +24,14 @@ _SETTINGS: Final = (
     "SET python_enable_replacements = false",
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
+    # By default what does not fit is spilled to .tmp in the working directory, and statements may read and write there.
+    "SET temp_directory = ''",
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
+_READS: Final = frozenset({"RECURSIVE_CTE_NODE", "SELECT_NODE", "SET_OPERATION_NODE"})
+"""The nodes that read. In a statement that is a SELECT the body of a WITH may be COPY, INSERT, UPDATE or DELETE."""
+_TERMINAL_CODES: Final = re.compile(r"\x1b\[[\d;]*m")
 
 
 class LocalEngine:
@@ -53,44 +61,64 @@ class LocalEngine:
         """See :meth:`streaming.sql.answers.SqlEngine.run`.
 
         Raises:
-            UserError: the statement is not a question, or invalid, or names a table that only Spark reads.
+            UserError: the statement is no query, or invalid, or names a table that cannot be read.
         """
-        named = named_in(statement, self._tables)
         try:
-            parsed = self._database.extract_statements(statement)
-            if len(parsed) != 1:
-                raise refused(f"a text of {len(parsed)} statements")
-            if parsed[0].type != duckdb.StatementType.SELECT:
-                raise refused(parsed[0].type.name)
-            for name in named:
+            query = self._query(statement)
+            for name in named_in(statement, self._tables):
                 self._open(name)
-            found = self._database.execute(parsed[0])
+            found = self._database.execute(query)
             columns = tuple(column[0] for column in found.description or ())
             rows = tuple(tuple(plain(value) for value in row) for row in found.fetchall())
         except duckdb.Error as error:
-            raise failed(_sentence(error), named) from error
-        except DeltaError as error:
-            raise failed(f"{error}; --engine spark may read it", named) from error
+            raise failed(_sentence(error), self._tables) from error
         return QueryResult(columns, rows)
 
     def close(self) -> None:
         """See :meth:`streaming.sql.answers.SqlEngine.close`."""
         self._database.close()
 
-    def __enter__(self) -> Self:
-        """Begin."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
+    def _query(self, statement: str) -> duckdb.Statement:
+        """The statement, parsed, if all that it does is to read."""
+        parsed = self._database.extract_statements(statement)
+        if len(parsed) != 1:
+            message = f"a STATEMENT has to be one statement, not {len(parsed)}: give each as an argument of its own"
+            raise UserError(message)
+        kind = parsed[0].type
+        if kind == duckdb.StatementType.MULTI:
+            raise UserError(
+                "PIVOT without the values of its column is refused, because DuckDB makes a type of them first: "
+                "name the values, as in PIVOT decisions ON term IN (1, 2) USING count(*)"
+            )
+        if kind != duckdb.StatementType.SELECT:
+            raise refused(kind.name)
+        ((tree,),) = self._database.execute("select json_serialize_sql(?)", [statement]).fetchall()
+        for node in sorted(_nodes(json.loads(tree)) - _READS):
+            raise refused(node)
+        return parsed[0]
 
     def _open(self, name: str) -> None:
-        if name not in self._opened:
-            self._database.register(name, DeltaTable(self._warehouse_dir / name).to_pyarrow_dataset())
-            self._opened.add(name)
+        if name in self._opened:
+            return
+        try:
+            dataset = DeltaTable(self._warehouse_dir / name).to_pyarrow_dataset()
+        except DeltaError as error:
+            raise UserError(f"the table {name} cannot be read: {str(error).partition(chr(10))[0]}") from error
+        self._database.register(name, dataset)
+        self._opened.add(name)
+
+
+def _nodes(tree: Any) -> set[str]:  # noqa: ANN401 - parsed JSON
+    """The kinds of the query nodes in a parsed statement."""
+    if isinstance(tree, list):
+        return {node for item in tree for node in _nodes(item)}
+    if not isinstance(tree, dict):
+        return set()
+    kind = tree.get("type")
+    own = {kind} if isinstance(kind, str) and kind.endswith("_NODE") else set()
+    return own.union(*map(_nodes, tree.values()))
 
 
 def _sentence(error: duckdb.Error) -> str:
     """What DuckDB says up to its picture of the place, on one line."""
-    return " ".join(str(error).partition("\n\n")[0].split())
+    return " ".join(_TERMINAL_CODES.sub("", str(error)).partition("\n\n")[0].split())

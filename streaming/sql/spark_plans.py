@@ -14,7 +14,6 @@ _READS: Final = frozenset(
         # Relations.
         "LocalRelation",
         "OneRowRelation",
-        "RelationTimeTravel",
         "UnresolvedInlineTable",
         "UnresolvedRelation",
         "UnresolvedTVFAliases",
@@ -33,7 +32,6 @@ _READS: Final = frozenset(
         "Offset",
         "Pivot",
         "Project",
-        "Repartition",
         "RepartitionByExpression",
         "Sample",
         "Sort",
@@ -44,7 +42,6 @@ _READS: Final = frozenset(
         "UnresolvedSubqueryColumnAliases",
         "UnresolvedWith",
         "Unpivot",
-        "Window",
         "WithWindowDefinition",
         # What is asked about them.
         "CurrentNamespace$",
@@ -54,19 +51,35 @@ _READS: Final = frozenset(
         "UnresolvedTableOrView",
     }
 )
-_FUNCTIONS_THAT_ACT: Final = ("java_method", "reflect", "try_reflect")
-"""They call any method of any class of Java."""
+_FUNCTIONS_BEYOND_THE_TABLES: Final = (
+    # They call any method of any class of Java.
+    "java_method",
+    "reflect",
+    "try_reflect",
+    # They read schemas from any address.
+    "from_avro",
+    "from_protobuf",
+    "from_xml",
+)
+_SETTINGS: Final = {
+    # Relations such as csv.`/any/path` would read files beside the tables, and from the network.
+    "spark.sql.runSQLOnFiles": "false",
+    # ${env:NAME} in a statement would be replaced before it is parsed.
+    "spark.sql.variable.substitute": "false",
+}
 
 
-def drop_functions_that_act(session: SparkSession) -> None:
-    """Let statements of this session know no function that does more than compute."""
+def shut_off(session: SparkSession) -> None:
+    """Let statements of this session reach its views, and nothing else of the machine."""
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
     jvm: Any = session._jvm  # noqa: SLF001 - Python has no other way to Spark's catalog of functions
     registry = _state(session).functionRegistry()
-    for name in _FUNCTIONS_THAT_ACT:
+    for name in _FUNCTIONS_BEYOND_THE_TABLES:
         registry.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
 
 
-def require_question(session: SparkSession, statement: str) -> None:
+def require_query(session: SparkSession, statement: str) -> None:
     """Refuse a statement that may do more than read.
 
     Raises:

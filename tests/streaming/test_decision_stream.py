@@ -1,6 +1,7 @@
 """The stream of decisions on a real broker and a real table: every decision once, also when batches cut them."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
@@ -59,7 +60,7 @@ def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWo
         "select seq, moves_carried_out, array_contains(cause_kinds, 'term_opened') as opened, lost_slots "
         "from decisions where moves_carried_out > 0 order by seq"
     )
-    with LocalEngine(world.warehouse_dir) as engine:
+    with closing(LocalEngine(world.warehouse_dir)) as engine:
         result = engine.run(question)
     assert result.columns == ("seq", "moves_carried_out", "opened", "lost_slots")
     assert result.rows == ((2, 5, True, [11, 12]), (4, 5, True, [11, 12]))

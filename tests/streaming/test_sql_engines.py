@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from controlplane.errors import UserError
 from streaming.sinks import BatchWriter
+from streaming.sql import local
 from streaming.sql.answers import SqlEngine
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
@@ -67,6 +69,16 @@ WRITES = (
     "select 1; select 2",
     "",
 )
+WRITES_IN_QUERIES = (
+    "with d as (copy (select 1) to '{folder}/copy.csv') select 1",
+    "with d as (copy (select 1) to '.tmp/copy.csv') select 1",
+    "with d as (insert into decisions select * from decisions returning seq) select * from d",
+    "with d as (update decisions set seq = 1 returning seq) select * from d",
+    "with d as (delete from decisions returning seq) select * from d",
+    "select (with d as (delete from decisions returning seq) select max(seq) from d)",
+    "select * from query('with d as (copy (select 1) to ''.tmp/copy.csv'') select 1')",
+)
+"""For DuckDB these are of the kind SELECT."""
 
 READS = (
     "values (1)",
@@ -89,16 +101,12 @@ NESTED = {
 
 @pytest.fixture(params=["local", "spark"])
 def make_engine(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Callable[[Path], SqlEngine]]:
-    """Makes an engine of each kind; the session is that of all tests, and stays."""
-    opened: list[LocalEngine] = []
-
-    def local(folder: Path) -> SqlEngine:
-        opened.append(LocalEngine(folder))
-        return opened[-1]
-
-    yield local if request.param == "local" else lambda folder: SparkEngine(spark, folder)
-    for each in opened:
-        each.close()
+    """Makes an engine of each kind; that of Spark has a session of its own, in the one Spark of all tests."""
+    if request.param == "spark":
+        yield lambda folder: SparkEngine(spark.newSession(), folder)
+        return
+    with ExitStack() as opened:
+        yield lambda folder: opened.enter_context(closing(LocalEngine(folder)))
 
 
 def test_every_kind_of_value_comes_back_plain(make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path) -> None:
@@ -131,14 +139,32 @@ def test_nested_values_come_back_plain(
 def test_what_may_write_is_refused(
     make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path, tmp_path: Path
 ) -> None:
-    """If the engine knows the words at all. No file is changed, and the next question is answered."""
+    """If the engine knows the words at all. No file is changed, and the next query is answered."""
     engine = make_engine(warehouse_dir)
     before = contents(tmp_path)
     answers = {statement: refusal(engine, statement.format(folder=tmp_path)) for statement in WRITES}
-    refused = re.compile(r"the statement failed: \S|[\w$ ]+ is refused: only statements that read")
+    refused = re.compile(
+        r"the statement failed: \S|[\w$ ]+ is refused: SELECT, |a STATEMENT has to be one statement, not "
+    )
     assert {statement: answer for statement, answer in answers.items() if not refused.match(answer)} == {}
     assert contents(tmp_path) == before
     assert engine.run("select count(*) from decisions").rows == ((0,),)
+
+
+def test_a_query_that_writes_is_refused_by_each_of_two_walls(
+    warehouse_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB takes it for a SELECT: the nodes of its plan tell, and the database reaches no file."""
+    (tmp_path / ".tmp").mkdir()
+    monkeypatch.chdir(tmp_path)
+    before = contents(tmp_path)
+    with closing(LocalEngine(warehouse_dir)) as engine:
+        first = {statement: refusal(engine, statement.format(folder=tmp_path)) for statement in WRITES_IN_QUERIES[:-1]}
+        assert [answer for answer in first.values() if not re.match(r"\w+_QUERY_NODE is refused", answer)] == []
+        monkeypatch.setattr(local, "_nodes", lambda _: set())
+        second = {statement: refusal(engine, statement.format(folder=tmp_path)) for statement in WRITES_IN_QUERIES}
+        assert [answer for answer in second.values() if not answer.startswith("the statement failed: ")] == []
+        assert contents(tmp_path) == before
 
 
 def refusal(engine: SqlEngine, statement: str) -> str:
@@ -172,21 +198,28 @@ def test_a_wrong_name_is_answered_with_a_sentence(
             engine.run(statement)
 
 
-def test_files_beside_the_tables_are_not_read_locally(
-    warehouse_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_files_beside_the_tables_are_not_read(
+    make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path, tmp_path: Path
 ) -> None:
-    """A statement that comes from elsewhere reaches the tables, and nothing else of the machine."""
+    """A statement that comes from elsewhere reaches the tables, and nothing else of the machine or the network."""
     (tmp_path / "secret.csv").write_text("secret\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    with LocalEngine(warehouse_dir) as engine, pytest.raises(UserError, match="disabled by configuration"):
-        engine.run("select * from read_csv('secret.csv')")
+    engine = make_engine(warehouse_dir)
+    for statement in (
+        "select * from read_csv('{folder}/secret.csv')",
+        "select * from '{folder}/secret.csv'",
+        "select * from csv.`{folder}/secret.csv`",
+        "select * from text.`http://127.0.0.1:1/secret.csv`",
+        "select * from delta.`{folder}/delta/decisions`",
+        "select from_xml('<a/>', 'a int', map('rowValidationXSDPath', '{folder}/secret.csv'))",
+    ):
+        assert refusal(engine, statement.format(folder=tmp_path)).startswith("the statement failed: ")
 
 
 def test_the_local_engine_sees_rows_as_soon_as_they_are_committed(spark: SparkSession, warehouse_dir: Path) -> None:
-    """Each command opens the tables anew; within one, each table stays as it was when it was first asked."""
-    with LocalEngine(warehouse_dir) as before:
+    """Each command opens the tables anew; within one, each table stays as it was when it was first named."""
+    with closing(LocalEngine(warehouse_dir)) as before:
         assert before.run("select count(*) from membership").rows == ((0,),)
         BatchWriter(spark, warehouse_dir, "app", 1).append(membership_rows(spark, 3), MEMBERSHIP_TABLE)
         assert before.run("select count(*) from membership").rows == ((0,),)
-    with LocalEngine(warehouse_dir) as after:
+    with closing(LocalEngine(warehouse_dir)) as after:
         assert after.run("select count(*), min(day) = current_date from membership").rows == ((3, True),)

@@ -28,7 +28,7 @@ SQL_TIMEOUT_S = 60.0
 
 
 def ask_delta(stage: Stage, statements: tuple[str, ...] = QUERIES) -> list[QueryResult]:
-    """Run the statements.
+    """Run the statements in one command; returns a result for each, in order.
 
     Raises:
         StepFailedError: the command failed or took too long.

@@ -75,7 +75,33 @@ def test_it_only_reads(command: RunCommand, tmp_path: Path) -> None:
     create_tables(tmp_path)
     ran = command("sql", "--tables-dir", str(tmp_path), "delete from decisions")
     assert ran.status == ExitStatus.FAILED
-    assert "controlplane: DELETE is refused: only statements that read are carried out" in ran.err
+    assert "controlplane: DELETE is refused: SELECT, VALUES, SHOW TABLES and DESCRIBE are carried out" in ran.err
+
+
+def test_columns_of_one_name_are_refused(command: RunCommand, tmp_path: Path) -> None:
+    """A row with names would show the last of them for each."""
+    create_tables(tmp_path)
+    ran = command("sql", "--tables-dir", str(tmp_path), "select 1 a, 2 a, 3 b")
+    assert (ran.status, "several columns are named a: give each a name" in ran.err) == (ExitStatus.FAILED, True)
+
+
+def test_a_damaged_table_keeps_no_other_one_from_being_read(command: RunCommand, tmp_path: Path) -> None:
+    """It is named, with what is wrong with it."""
+    create_tables(tmp_path)
+    write_deltalake(tmp_path / "heartbeats", pa.table({"offset": [1, 2]}))
+    for entry in (tmp_path / "decisions" / "_delta_log").glob("*.json"):
+        entry.write_text("junk", encoding="utf-8")
+    ran = command("sql", "--tables-dir", str(tmp_path), "select count(*) as n from heartbeats", "--format", "json")
+    assert json.loads(ran.out)[0]["rows"] == [{"n": 2}]
+    assert "newest seq unknown: the table decisions cannot be read: " in ran.err
+
+
+def test_it_prints_json_whatever_the_figures_are(command: RunCommand, tmp_path: Path) -> None:
+    """JSON has no word for infinity."""
+    create_tables(tmp_path)
+    question = "select 'nan'::double as a, 'inf'::double as b"
+    ran = command("sql", "--tables-dir", str(tmp_path), question, "--format", "json")
+    assert json.loads(ran.out, parse_constant=pytest.fail)[0]["rows"] == [{"a": "nan", "b": "inf"}]
 
 
 def test_it_finds_the_tables_that_the_demo_left(command: RunCommand, tmp_path: Path) -> None:
