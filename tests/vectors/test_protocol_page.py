@@ -49,3 +49,17 @@ def test_later_fields_are_listed() -> None:
     listed = re.search(r"- \*\*C4\*\*.*?(?=\n- )", PAGE, re.DOTALL)
     assert listed is not None
     assert later == set(re.findall(r"`[A-Z]\w+\.\w+`", listed.group()))
+
+
+def test_defaults_of_later_numbers_are_listed() -> None:
+    """C4: with another one a reader would leave another value out, and compute another digest."""
+    defaults = {
+        f"{kind.__name__}.{name}": default
+        for kind in records_within(Decision)
+        for name, default in plain.later_defaults(kind).items()
+        if isinstance(default, int) and default > 1
+    }
+    listed = re.search(r"- while they are ([\d, and]+): ((?:`[\w.]+`(?:,\s+| and )?)+)", PAGE)
+    assert listed is not None
+    numbers = [int(each.replace(",", "")) for each in re.split(r", | and ", listed[1])]
+    assert dict(zip(re.findall(r"`([\w.]+)`", listed[2]), numbers, strict=True)) == defaults
