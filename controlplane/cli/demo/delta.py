@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
 
 from controlplane.cli.demo.checks import StepFailedError
 from controlplane.cli.demo.stage import Stage
@@ -49,3 +50,15 @@ def ask_delta(stage: Stage, statements: tuple[str, ...] = QUERIES) -> list[Query
     if done.returncode != 0:
         raise StepFailedError(f"controlplane sql ended with status {done.returncode}: {done.stderr[-2_000:]}")
     return [QueryResult(answer["statement"], answer["rows"]) for answer in json.loads(done.stdout)]
+
+
+def missing_rows(results: Sequence[QueryResult], namespace: str) -> str:
+    """What the answers to :data:`QUERIES` lack, as a sentence; empty if nothing.
+
+    Each query has rows, and the first one a candidate of the namespace.
+    """
+    bundles = [str(row["bundle_id"]) for row in results[0].rows]
+    if not any(bundle_id.startswith(f"{namespace}/") for bundle_id in bundles):
+        return f"no candidate of namespace {namespace} came back from Delta, only {bundles}"
+    empty = [result.statement for result in results if not result.rows]
+    return f"no rows came back from Delta for: {empty[0]}" if empty else ""

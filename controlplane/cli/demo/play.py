@@ -8,7 +8,7 @@ from controlplane.cli.common.output import cell_text
 from controlplane.cli.demo import evidence
 from controlplane.cli.demo.cast import CALM_NAMESPACE, HOT_NAMESPACE, LOWERED_RULES, Cast
 from controlplane.cli.demo.checks import Check, Checklist, StepFailedError
-from controlplane.cli.demo.delta import ask_delta
+from controlplane.cli.demo.delta import ask_delta, missing_rows
 from controlplane.cli.demo.picture import Picture, take_picture
 from controlplane.cli.demo.summary import QueryResult, StepReport
 from controlplane.cli.demo.watching import Observer, wall_ms
@@ -22,6 +22,9 @@ VICTIM = 2
 """The number of the node that is killed."""
 PIPELINE_DEADLINE_S = 300
 """For Spark to start and a candidate to appear. An idle machine needs a tenth of it."""
+TABLES_DEADLINE_S = 120
+"""For the batch of a candidate to be written to every table."""
+ASK_EVERY_S = 1.0
 SETTLED_S = 3.0
 """How long requests have to be answered without a failure for traffic to count as undisturbed again."""
 
@@ -209,17 +212,19 @@ class Play:
     def ask_delta(self) -> list[QueryResult]:
         """Run the closing queries on the Delta tables; candidates of the hot namespace have to be among the rows.
 
+        The pipeline produces a candidate before it adds it to its table, and writes the loads of nodes last. So the
+        queries are repeated until the rows are there.
+
         Raises:
-            StepFailedError: the command failed, or the rows are not there.
+            StepFailedError: the command failed, or the rows are not there in time.
         """
         self._note("SQL on the Delta tables", None)
-        results = ask_delta(self._stage)
-        bundles = [str(row["bundle_id"]) for row in results[0].rows]
-        if not any(bundle_id.startswith(f"{HOT_NAMESPACE}/") for bundle_id in bundles):
-            raise StepFailedError(f"no candidate of namespace {HOT_NAMESPACE} came back from Delta, only {bundles}")
-        empty = [result.statement for result in results if not result.rows]
-        if empty:
-            raise StepFailedError(f"no rows came back from Delta for: {empty[0]}")
+        deadline_s = time.monotonic() + TABLES_DEADLINE_S
+        while missing := missing_rows(results := ask_delta(self._stage), HOT_NAMESPACE):
+            if time.monotonic() >= deadline_s:
+                raise StepFailedError(missing)
+            self._watch()
+            time.sleep(ASK_EVERY_S)
         return results
 
     # -- code of all steps -----------------------------------------------------------------------------------------
