@@ -2,15 +2,16 @@
 
 import math
 import re
-from collections.abc import Collection
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from datetime import date, datetime
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import UserError
 
-NEWEST_SEQ: Final = "select max(seq) from decisions"
-"""How far the tables are. It is answered if there is the table of decisions."""
+_DECISIONS: Final = "decisions"
+_NEWEST_SEQ: Final = "select max(seq) from decisions"
 
 
 class QueryResult(NamedTuple):
@@ -20,27 +21,55 @@ class QueryResult(NamedTuple):
     rows: tuple[tuple[CanonicalValue, ...], ...]
 
 
-class SqlEngine(Protocol):
-    """Answers queries of the tables of one folder, each known by its name.
+class SqlEngine(ABC):
+    """Answers queries of the tables of one folder, each known by its name. Not thread-safe.
 
     A query is a statement that reads. A table stays as it was when a query first named it.
+
+    Args:
+        tables: the names of the tables that there are.
     """
+
+    def __init__(self, tables: Iterable[str]) -> None:
+        """Open no table yet: that takes time, and a query names few."""
+        self._tables = tuple(tables)
+        self._opened: set[str] = set()
 
     def newest_seq(self) -> int | None:
         """The seq of the newest decision in the tables; None if there is none yet."""
-        ...
+        if _DECISIONS not in self._tables:
+            return None
+        ((seq,),) = self.run(_NEWEST_SEQ).rows
+        return seq if isinstance(seq, int) else None
 
+    @abstractmethod
     def run(self, statement: str) -> QueryResult:
         """Answer one query.
 
         Raises:
-            UserError: the statement is no query, or invalid; the message says what is wrong with it.
+            UserError: the statement is no query, or invalid, or names a table that cannot be read; the message says
+                what is wrong with it.
         """
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Release what the engine holds."""
-        ...
+
+    @abstractmethod
+    def _open(self, name: str) -> None:
+        """Let statements know a table by its name."""
+
+    def _open_named(self, statement: str) -> None:
+        """Open the tables that a statement names and that are not open; all if it names none (``show tables``)."""
+        named = [name for name in self._tables if re.search(rf"\b{re.escape(name)}\b", statement, re.IGNORECASE)]
+        for name in named or self._tables:
+            if name not in self._opened:
+                self._open(name)
+                self._opened.add(name)
+
+    def _failed(self, reason: str) -> UserError:
+        """The error of a statement that the engine cannot carry out, with the engine's first sentence."""
+        return UserError(f"the statement failed: {reason} (tables: {', '.join(self._tables)})")
 
 
 def plain(value: object) -> CanonicalValue:
@@ -62,17 +91,6 @@ def plain(value: object) -> CanonicalValue:
     return str(value)
 
 
-def named_in(statement: str, tables: Collection[str]) -> tuple[str, ...]:
-    """The tables that a statement names, because opening one takes time; all if it names none (``show tables``)."""
-    named = tuple(name for name in tables if re.search(rf"\b{re.escape(name)}\b", statement, re.IGNORECASE))
-    return named or tuple(tables)
-
-
 def refused(kind: str) -> UserError:
     """The refusal of a statement that is no query; ``kind`` is the engine's word for what it would do."""
     return UserError(f"{kind} is refused: SELECT, VALUES, SHOW TABLES and DESCRIBE are carried out, and nothing else")
-
-
-def failed(reason: str, tables: Collection[str]) -> UserError:
-    """The error of a statement that an engine cannot carry out, with the engine's first sentence."""
-    return UserError(f"the statement failed: {reason} (tables: {', '.join(tables)})")

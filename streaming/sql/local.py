@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from controlplane.errors import UserError
-from streaming.sql.answers import NEWEST_SEQ, QueryResult, failed, named_in, plain, refused
+from streaming.sql.answers import QueryResult, SqlEngine, plain, refused
 from streaming.warehouse import table_names
 
 _SETTINGS: Final = (
@@ -34,28 +34,20 @@ _READS: Final = frozenset({"RECURSIVE_CTE_NODE", "SELECT_NODE", "SET_OPERATION_N
 _TERMINAL_CODES: Final = re.compile(r"\x1b\[[\d;]*m")
 
 
-class LocalEngine:
-    """Implements :class:`streaming.sql.answers.SqlEngine`. Not thread-safe.
+class LocalEngine(SqlEngine):
+    """DuckDB in this process.
 
     Args:
         warehouse_dir: the folder of the tables.
     """
 
     def __init__(self, warehouse_dir: Path) -> None:
-        """Set up the database; tables are opened when a statement names them."""
+        """Set up the database."""
+        super().__init__(table_names(warehouse_dir))
         self._warehouse_dir = warehouse_dir
-        self._tables = table_names(warehouse_dir)
-        self._opened: set[str] = set()
         self._database = duckdb.connect(":memory:")
         for setting in _SETTINGS:
             self._database.execute(setting)
-
-    def newest_seq(self) -> int | None:
-        """See :meth:`streaming.sql.answers.SqlEngine.newest_seq`."""
-        if "decisions" not in self._tables:
-            return None
-        ((seq,),) = self.run(NEWEST_SEQ).rows
-        return seq if isinstance(seq, int) else None
 
     def run(self, statement: str) -> QueryResult:
         """See :meth:`streaming.sql.answers.SqlEngine.run`.
@@ -65,13 +57,12 @@ class LocalEngine:
         """
         try:
             query = self._query(statement)
-            for name in named_in(statement, self._tables):
-                self._open(name)
+            self._open_named(statement)
             found = self._database.execute(query)
             columns = tuple(column[0] for column in found.description or ())
             rows = tuple(tuple(plain(value) for value in row) for row in found.fetchall())
         except duckdb.Error as error:
-            raise failed(_sentence(error), self._tables) from error
+            raise self._failed(_sentence(error)) from error
         return QueryResult(columns, rows)
 
     def close(self) -> None:
@@ -98,14 +89,11 @@ class LocalEngine:
         return parsed[0]
 
     def _open(self, name: str) -> None:
-        if name in self._opened:
-            return
         try:
             dataset = DeltaTable(self._warehouse_dir / name).to_pyarrow_dataset()
         except DeltaError as error:
             raise UserError(f"the table {name} cannot be read: {str(error).partition(chr(10))[0]}") from error
         self._database.register(name, dataset)
-        self._opened.add(name)
 
 
 def _nodes(tree: Any) -> set[str]:  # noqa: ANN401 - parsed JSON

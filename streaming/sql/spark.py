@@ -6,14 +6,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streaming import tables
-from streaming.sql.answers import NEWEST_SEQ, QueryResult, failed, named_in, plain
+from streaming.sql.answers import QueryResult, SqlEngine, plain
 from streaming.sql.spark_plans import require_query, shut_off
 from streaming.table_contracts import ALL_TABLES
 from streaming.warehouse import table_names
 
 
-class SparkEngine:
-    """Implements :class:`streaming.sql.answers.SqlEngine`.
+class SparkEngine(SqlEngine):
+    """Spark SQL in a session.
 
     Args:
         session: reads Delta. It is the engine's, and ends with it.
@@ -21,20 +21,13 @@ class SparkEngine:
     """
 
     def __init__(self, session: SparkSession, warehouse_dir: Path) -> None:
-        """Set up; tables are opened when a statement names them."""
+        """Shut the session off from everything but the tables."""
+        there = table_names(warehouse_dir)
+        self._contracts = {table.name: table for table in ALL_TABLES if table.name in there}
+        super().__init__(self._contracts)
         self._session = session
         self._warehouse_dir = warehouse_dir
-        there = table_names(warehouse_dir)
-        self._tables = {table.name: table for table in ALL_TABLES if table.name in there}
-        self._opened: set[str] = set()
         shut_off(session)
-
-    def newest_seq(self) -> int | None:
-        """See :meth:`streaming.sql.answers.SqlEngine.newest_seq`."""
-        if "decisions" not in self._tables:
-            return None
-        ((seq,),) = self.run(NEWEST_SEQ).rows
-        return seq if isinstance(seq, int) else None
 
     def run(self, statement: str) -> QueryResult:
         """See :meth:`streaming.sql.answers.SqlEngine.run`.
@@ -44,12 +37,11 @@ class SparkEngine:
         """
         try:
             require_query(self._session, statement)
-            for name in named_in(statement, self._tables):
-                self._open(name)
+            self._open_named(statement)
             found = self._session.sql(statement)
             rows = tuple(tuple(plain(value) for value in row) for row in found.collect())
         except PySparkException as error:
-            raise failed(_sentence(error), self._tables) from error
+            raise self._failed(_sentence(error)) from error
         return QueryResult(tuple(found.columns), rows)
 
     def close(self) -> None:
@@ -57,9 +49,7 @@ class SparkEngine:
         self._session.stop()
 
     def _open(self, name: str) -> None:
-        if name not in self._opened:
-            tables.read(self._session, self._warehouse_dir, self._tables[name]).createOrReplaceTempView(name)
-            self._opened.add(name)
+        tables.read(self._session, self._warehouse_dir, self._contracts[name]).createOrReplaceTempView(name)
 
 
 def _sentence(error: PySparkException) -> str:

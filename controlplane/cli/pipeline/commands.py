@@ -1,7 +1,7 @@
 """``controlplane pipeline``: the Spark application that writes the Delta tables."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,14 +79,19 @@ def run(
 
 
 @contextmanager
-def needs_spark() -> Iterator[None]:
-    """Name the extra to install if an import inside the block does not find pyspark or Delta."""
+def needs_extra(extra: str, needed_for: str, packages: Collection[str]) -> Iterator[None]:
+    """Name the extra to install if an import inside the block does not find one of its packages."""
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"pyspark", "delta"}:
+        if (error.name or "").partition(".")[0] not in packages:
             raise
-        raise MissingExtraError("pipeline", "Spark") from error
+        raise MissingExtraError(extra, needed_for) from error
+
+
+def needs_spark() -> AbstractContextManager[None]:
+    """:func:`needs_extra` for pyspark and Delta."""
+    return needs_extra("pipeline", "Spark", {"pyspark", "delta"})
 
 
 def spark_config(cores: int, memory_mib: int) -> "SparkConfig":

@@ -10,10 +10,10 @@ import click
 
 from controlplane.cli.common.invocation import DELTA_FOLDER, DEMO_FOLDER, Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
-from controlplane.cli.pipeline.commands import needs_spark, spark_config
+from controlplane.cli.pipeline.commands import needs_extra, needs_spark, spark_config
 from controlplane.cli.pipeline.quiet_start import quiet_start
 from controlplane.core.values.canonical import CanonicalValue
-from controlplane.errors import MissingExtraError, PrerequisiteError, UserError
+from controlplane.errors import PrerequisiteError, UserError
 from streaming.warehouse import cluster_of, refuse_without_tables
 
 if TYPE_CHECKING:
@@ -98,12 +98,9 @@ def _refuse_twins(columns: Sequence[str]) -> None:
 
 
 def _local() -> Callable[[Path], "SqlEngine"]:
-    try:
+    with needs_extra("sql", "controlplane sql", {"deltalake", "duckdb", "pyarrow"}):
         from streaming.sql.local import LocalEngine
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"deltalake", "duckdb", "pyarrow"}:
-            raise
-        raise MissingExtraError("sql", "controlplane sql") from error
+
     return LocalEngine
 
 
