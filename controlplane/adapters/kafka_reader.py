@@ -144,10 +144,8 @@ class KafkaLogReader:
         messages = [] if first is None else [first]
         if messages and max_records > 1:
             messages += consumer.consume(min(max_records - 1, _MOST_PER_CONSUME), 0)
-        batch = self._sorted_out(messages) if messages else _NOTHING
-        if len(messages) >= max_records:
-            # More of the same replies may wait: the mark of the last one would be told twice.
-            batch = batch._replace(high_watermarks={})
+        # Where more of the same replies may wait, the mark of the last one would be told twice.
+        batch = self._sorted_out(messages, tells_marks=len(messages) < max_records) if messages else _NOTHING
         if self._lacks_end and self._broken is None:
             self._reassign()
         if len(messages) < max_records and self._broken is None:
@@ -164,7 +162,7 @@ class KafkaLogReader:
         self._consumer.close()
         self._queries.close()
 
-    def _sorted_out(self, messages: list[Message]) -> PolledBatch:
+    def _sorted_out(self, messages: list[Message], *, tells_marks: bool) -> PolledBatch:
         """Separate records, ends of partitions and errors; records before an error are returned first."""
         names, positions, stalls = self._names, self._positions, self._consumer.stalls
         records: list[RawRecord] = []
@@ -209,7 +207,7 @@ class KafkaLogReader:
                 stalls.expect(self._in_kafka(place), self._waited_s)
         if self._broken is not None and not records:
             raise self._broken
-        marks = {place: self._high_watermark(place, positions[place]) for place in brought}
+        marks = {place: self._high_watermark(place, positions[place]) for place in brought if tells_marks}
         return PolledBatch(records, ended, {place: mark for place, mark in marks.items() if mark is not None})
 
     def _high_watermark(self, place: TopicPartition, offset: int) -> int | None:
