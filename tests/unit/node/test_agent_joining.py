@@ -11,20 +11,19 @@ from controlplane.codec.inputs import decode_input
 from controlplane.config import MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.session.node_session import SessionSettings, SessionState
-from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.node import NodeAgent
 from controlplane.node.description import NodeDescription
-from controlplane.ports import LogReader, PolledBatch
+from tests.helpers.few_ends import FewEnds
 from tests.helpers.memory_cluster import ObservedCluster
 
 
 def started(
-    world: ObservedCluster, reader: "EndsOnce | None" = None, settings: SessionSettings | None = None
+    world: ObservedCluster, reader: FewEnds | None = None, settings: SessionSettings | None = None
 ) -> NodeAgent:
     """A started agent of node ``n1``."""
     agent = NodeAgent(
         writer=world.event_writer(),
-        reader=reader or world.reader(),  # type: ignore[arg-type]  # the rest of EndsOnce is its reader's
+        reader=reader or world.reader(),  # type: ignore[arg-type]  # the rest of FewEnds is its reader's
         clock=world.clock,
         threads=SystemThreads(),
         node=NodeDescription("n1"),
@@ -89,31 +88,12 @@ def test_a_node_joins_above_a_join_of_its_own_that_waits_for_a_decision() -> Non
     assert table.nodes["n1"].incarnation == undecided + 1
 
 
-class EndsOnce:
-    """A reader of a topic that is written to without a pause: after its first end Kafka reports no other one."""
-
-    def __init__(self, reader: LogReader) -> None:
-        self._reader = reader
-        self.has_ended = False
-
-    def __getattr__(self, name: str) -> object:
-        """Everything else is the reader's."""
-        return getattr(self._reader, name)
-
-    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
-        """Hide later ends of the table."""
-        batch = self._reader.poll(max_records, timeout_ms)
-        hidden = {TABLE_PLACE} if self.has_ended else set()
-        self.has_ended = self.has_ended or TABLE_PLACE in batch.ended
-        return batch._replace(ended={place: end for place, end in batch.ended.items() if place not in hidden})
-
-
 def test_a_node_that_found_no_table_joins_while_the_leader_never_pauses() -> None:
     """It asks for the end of the topic itself, and joins by the newest table."""
     with ObservedCluster() as world:
-        reader = EndsOnce(world.reader())
+        reader = FewEnds(world.reader(), ends_left=1)
         agent = started(world, reader)
-        world.wait_until(lambda: reader.has_ended)
+        world.wait_until(lambda: reader.ends_left == 0)
         world.start("c1")
         numbers = count()
 

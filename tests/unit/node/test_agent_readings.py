@@ -8,10 +8,9 @@ from structlog.testing import capture_logs
 
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.core.session.node_session import SessionSettings, SessionState
-from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.node import NodeAgent
 from controlplane.node.description import NodeDescription
-from controlplane.ports import LogReader, PolledBatch
+from tests.helpers.few_ends import FewEnds
 from tests.helpers.memory_cluster import ObservedCluster
 
 _UNPAUSED_S = 3.0
@@ -19,28 +18,10 @@ _UNPAUSED_S = 3.0
 _LEAST_EPOCHS = 20
 
 
-class NoMoreEnds:
-    """A reader of a table that is written to without a pause, once it is said to be."""
-
-    def __init__(self, reader: LogReader) -> None:
-        self._reader = reader
-        self.is_busy = False
-
-    def __getattr__(self, name: str) -> object:
-        """Everything else is the reader's."""
-        return getattr(self._reader, name)
-
-    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
-        """Report no end of the table while it is busy."""
-        batch = self._reader.poll(max_records, timeout_ms)
-        hidden = {TABLE_PLACE} if self.is_busy else set()
-        return batch._replace(ended={place: end for place, end in batch.ended.items() if place not in hidden})
-
-
 def test_a_node_serves_on_while_the_leader_never_pauses() -> None:
     """Kafka reports no end of the table for seconds: each epoch confirms the table as well."""
     with ObservedCluster() as world, capture_logs() as lines:
-        reader = NoMoreEnds(world.reader())
+        reader = FewEnds(world.reader())
         agent = NodeAgent(
             writer=world.event_writer(),
             reader=reader,  # type: ignore[arg-type]  # the rest is its reader's
@@ -52,7 +33,7 @@ def test_a_node_serves_on_while_the_leader_never_pauses() -> None:
         ).start()
         world.start("c1")
         world.wait_until(lambda: "requests for ready slots are served" in told(lines))
-        reader.is_busy = True
+        reader.ends_left = 0
         began_epoch = agent.table.epoch if agent.table is not None else 0
         members, until_s = count(), time.monotonic() + _UNPAUSED_S
         while time.monotonic() < until_s:
