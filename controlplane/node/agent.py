@@ -198,6 +198,21 @@ class NodeAgent:
         """
         return self._shared.table
 
+    def wait_for_epoch(self, epoch: Epoch, *, timeout_ms: int) -> bool:
+        """Wait until :attr:`table` is the one of this epoch or a later one; return whether it is.
+
+        For a request by a newer table than the node's: it is served once the node has read that table, where a refusal
+        would send the caller back here. False after the time-out, and when the agent has ended.
+        """
+        shared = self._shared
+        with shared.changed:
+            shared.changed.wait_for(lambda: self._has_read(epoch) or shared.stopping.is_set(), timeout_ms / 1_000)
+        return self._has_read(epoch)
+
+    def _has_read(self, epoch: Epoch) -> bool:
+        table = self._shared.table
+        return table is not None and table.epoch >= epoch
+
     def ownership(self, slot_id: SlotId, routed_by: RoutedBy | None = None) -> Ownership:
         """Whether the node may serve a slot now, with the fencing token to pass on, and the node to ask otherwise.
 

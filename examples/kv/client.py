@@ -18,6 +18,7 @@ _ANSWER_TIMEOUT_S: Final = 3.0
 _FEW_ATTEMPTS: Final = 3
 _PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 0.2
+_TABLE_WAIT_MS: Final = 500
 _ADDRESS: Final = "kv"
 
 
@@ -145,14 +146,14 @@ class KvClient:
         attempts = 0
         while True:
             sent_s = time.monotonic()
-            outcome = self._attempt(key, request)
+            asked, answer = self._attempt(key, request)
             attempts += 1
             elapsed_s = time.monotonic() - began_s
-            answered = isinstance(outcome, dict) and outcome["status"] == "ok"
+            answered = answer["status"] == "ok"
             given_up = not answered and elapsed_s > self._give_up_s
             with self._lock:
                 counts = self.counts
-                counts.refused += isinstance(outcome, dict) and outcome["status"] in ("moved", "migrating")
+                counts.refused += answer["status"] in ("moved", "migrating")
                 counts.retried += not answered and not given_up
                 counts.answered += answered
                 counts.of_many_attempts += answered and attempts > _FEW_ATTEMPTS
@@ -160,41 +161,42 @@ class KvClient:
                 if answered or given_up:
                     counts.longest_ms = max(counts.longest_ms, elapsed_s * 1_000)
                     self._on_end(key, elapsed_s * 1_000)
-            if isinstance(outcome, dict) and answered:
-                return outcome, sent_s
+            if answered:
+                return answer, sent_s
             if given_up:
-                raise GivenUp(f"{request['op']} {key!r} after {attempts} attempts in {elapsed_s:.1f} s: {outcome}")
-            self._wait(key, outcome, min(_LONGEST_PAUSE_S, _PAUSE_S * attempts))
+                raise GivenUp(f"{request['op']} {key!r} after {attempts} attempts in {elapsed_s:.1f} s: {answer}")
+            self._wait(key, asked, answer, min(_LONGEST_PAUSE_S, _PAUSE_S * attempts))
 
-    def _attempt(self, key: str, request: Message) -> Message | str:
-        """The node's answer, or the reason why there is none."""
+    def _attempt(self, key: str, request: Message) -> tuple[str | None, Message]:
+        """The node that the present table names, which reads on if it knows an older one, and its answer."""
+        asked = None
         try:
-            address = self.routing.route(key).address(_ADDRESS)
-            return self._connections.ask((address.host, address.port), request, _ANSWER_TIMEOUT_S)
+            route = self.routing.route(key)
+            asked, address = route.node_id, route.address(_ADDRESS)
+            request = {**request, "epoch": route.epoch}
+            return asked, self._connections.ask((address.host, address.port), request, _ANSWER_TIMEOUT_S)
         except (NoRouteError, Unreachable) as error:
-            return str(error)
+            return asked, {"status": "unreachable", "message": str(error)}
 
-    def _wait(self, key: str, outcome: Message | str, pause_s: float) -> None:
-        """Wait for a table that says more than the present one, or for a moment if none is to be expected."""
-        condition = self._to_wait_for(key, outcome)
-        if condition is None:
+    def _wait(self, key: str, asked: str | None, answer: Message, pause_s: float) -> None:
+        """Wait for a table by which the request is worth repeating; a moment if the present one is and names the same.
+
+        "moved" is repeated when another node leads the slot, or when a later table leaves it to this one after all.
+        """
+        epoch, is_moved = answer.get("epoch", 0), answer["status"] == "moved"
+
+        def is_worth_a_request(table: RoutingTable) -> bool:
+            row = table.slot_for(key)
+            is_released = row.next_leader is not None or table.epoch <= epoch
+            is_led = row.leader is not None and (row.leader != asked or not is_released)
+            return table.epoch >= epoch and (is_led or not is_moved)
+
+        table = self.routing.table
+        if table is None or (table.slot_for(key).leader == asked and is_worth_a_request(table)):
             time.sleep(pause_s)
             return
         with contextlib.suppress(NoRouteError):
-            self.routing.wait_for(condition, timeout_ms=round(_LONGEST_PAUSE_S * 1_000))
-
-    def _to_wait_for(self, key: str, outcome: Message | str) -> Callable[[RoutingTable], bool] | None:
-        """What the answer says of later tables; None for nothing."""
-        table = self.routing.table
-        if table is None or not isinstance(outcome, dict) or "epoch" not in outcome:
-            return None
-        epoch, row = int(outcome["epoch"]), table.slot_for(key)
-        if epoch > table.epoch:
-            return lambda newer: newer.epoch >= epoch
-        if epoch == table.epoch and outcome["status"] == "moved":
-            # The leader releases the slot: its next row says that another node leads it.
-            return lambda newer: newer.slot_for(key) != row
-        return None
+            self.routing.wait_for(is_worth_a_request, timeout_ms=_TABLE_WAIT_MS)
 
 
 if __name__ == "__main__":

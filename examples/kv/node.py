@@ -19,6 +19,8 @@ from examples.serving.protocol import Connections, Message, Place, Server, Unrea
 from examples.serving.service import Service, serve, service_parser
 
 _COPY_TIMEOUT_S: Final = 1.0
+_READ_ON_MS: Final = 200
+"""How long a request waits here until the node knows what its sender knows."""
 
 
 class KvNode(Service):
@@ -40,7 +42,7 @@ class KvNode(Service):
         self._connections = Connections()
         self._held: frozenset[int] = frozenset()
         self._adopted: RoutingTable | None = None
-        self._adopting = threading.Lock()
+        self._adopting = threading.Condition()
         self._mover = Mover(node_id, self.store, self._connections, self._follow, self._complete)
         self._server = Server(place, self.answer)
 
@@ -65,6 +67,7 @@ class KvNode(Service):
         with self._adopting:
             self._held |= {slot.slot_id for slot in gained}
             self._adopt(self.agent.table)
+            self._adopting.notify_all()
         self._mover.wake()
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
@@ -107,6 +110,13 @@ class KvNode(Service):
             return False
         return any(table.slots[slot_id] is not before.slots[slot_id] for slot_id in self._held)
 
+    def _is_to_gain(self, slot_id: int) -> bool:
+        """Whether the present table gives this node a slot of which the callback has not come yet."""
+        table = self.agent.table
+        if table is None or slot_id in self._held or slot_id >= len(table.slots):
+            return False
+        return self.node_id in table.slots[slot_id].replicas
+
     def _adopt(self, table: RoutingTable | None) -> None:
         if table is None:
             return
@@ -130,7 +140,24 @@ class KvNode(Service):
     # -- requests -----------------------------------------------------------------------------------------------------
 
     def answer(self, request: Message) -> Message:
-        """One request of a client or of another node."""
+        """One request of a client or of another node.
+
+        If the client or a follower has read a newer table than this node, the node reads on and looks at the request
+        again. Otherwise the client would go on asking until it has.
+        """
+        answer = self._attempt(request)
+        known_elsewhere = max(request.get("epoch", 0), answer.get("epoch", 0))
+        if (
+            request["op"] in ("put", "get", "copy")
+            and answer["status"] != "ok"
+            and known_elsewhere > self.store.epoch
+            and self.agent.wait_for_epoch(Epoch(known_elsewhere), timeout_ms=_READ_ON_MS)
+        ):
+            return self._attempt(request)
+        return answer
+
+    def _attempt(self, request: Message) -> Message:
+        """Answer by the present table. A refusal names its epoch."""
         self._follow()
         try:
             match request["op"]:
@@ -153,9 +180,10 @@ class KvNode(Service):
         with self._serve(key) as slot_id:
             value, row = self.store.put(slot_id, key, text)
             for follower in row.followers:
-                failure = self._copy_to(follower, slot_id, row, key, value)
-                if failure is not None:
-                    return {"status": "error", "message": f"follower {follower} has no copy: {failure}"}
+                answer = self._copy_to(follower, slot_id, row, key, value)
+                if answer["status"] != "ok":
+                    failure = answer.get("message", answer["status"])
+                    return {**answer, "status": "error", "message": f"follower {follower} has no copy: {failure}"}
             self._meter.count(slot_id, len(key) + len(text))
         return {"status": "ok", "slot": slot_id, "node": self.node_id, "version": value.version}
 
@@ -179,11 +207,11 @@ class KvNode(Service):
         if not request.held:
             raise Refused("moved", request.epoch)
 
-    def _copy_to(self, follower: str, slot_id: int, row: Row, key: str, value: Value) -> str | None:
-        """Send a copy to a follower. Returns the error, or None."""
+    def _copy_to(self, follower: str, slot_id: int, row: Row, key: str, value: Value) -> Message:
+        """Send a copy to a follower; return its answer. A refusal names the epoch of its table."""
         place = place_of(self.agent.table, follower)
         if place is None:
-            return "its address is not known"
+            return {"status": "error", "message": "its address is not known"}
         request = {
             "op": "copy",
             "slot": slot_id,
@@ -195,12 +223,13 @@ class KvNode(Service):
             "version": value.version,
         }
         try:
-            status = str(self._connections.ask(place, request, _COPY_TIMEOUT_S)["status"])
+            return self._connections.ask(place, request, _COPY_TIMEOUT_S)
         except Unreachable as error:
-            return str(error)
-        return None if status == "ok" else status
+            return {"status": "error", "message": str(error)}
 
     def _copy(self, request: Message) -> Message:
+        with self._adopting:
+            self._adopting.wait_for(lambda: not self._is_to_gain(request["slot"]), _READ_ON_MS / 1_000)
         token = Token(request["term"], request["leader_epoch"])
         value = Value(request["value"], Version(*request["version"]))
         self.store.copy(request["slot"], token, request["epoch"], request["key"], value)

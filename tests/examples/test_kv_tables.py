@@ -1,7 +1,7 @@
 """Tables that a node of the key-value service adopts while requests come at any moment between two callbacks."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,6 +13,7 @@ from controlplane.core.values.identifiers import Epoch
 from controlplane.node import Ownership, SessionState
 from controlplane.node.callbacks import Changes, tell
 from controlplane.node.holdings import HoldingBook
+from controlplane.node.served_request import ServedSlotRequest
 from examples.kv.node import KvNode
 from examples.serving.protocol import Server
 from examples.serving.service import give_agent
@@ -27,12 +28,23 @@ class Agent:
     def __init__(self, book: HoldingBook) -> None:
         """Without a table."""
         self.table: RoutingTable | None = None
+        self.on_wait: Callable[[], object] = lambda: None
         self.state = SessionState.ACTIVE
         self._book = book
 
     def ownership(self, slot_id: int) -> Ownership:
         """By the holdings alone."""
         return self._book.ownership(slot_id)
+
+    def serve_slot_of(self, key: str) -> ServedSlotRequest:
+        """By the holdings alone."""
+        return ServedSlotRequest(lambda: self._book.accept(key), self._book.leave, lambda: True)
+
+    def wait_for_epoch(self, epoch: Epoch, *, timeout_ms: int) -> bool:
+        """Read in no time what there is to be read."""
+        assert timeout_ms
+        self.on_wait()
+        return self.table is not None and self.table.epoch >= epoch
 
     def slot_ready(self, slot_id: int, gained_epoch: Epoch | None = None) -> bool:
         """Note it."""
@@ -115,6 +127,36 @@ def test_a_request_between_table_and_callback_while_slots_are_split(service: Ser
     service.tell(service.setting.book.follow(service.agent.table, INCARNATION))
     service.request()
     assert service.node.answer(STATUS)["held"] == 2
+
+
+def test_a_request_by_a_newer_table_is_served_once_the_node_has_read_it(service: Service) -> None:
+    """The client was told that the node leads the slot of its key now, before the node was."""
+    key = next(str(number) for number in range(100) if service.setting.book.ownership(str(number)).slot_id == 2)
+    get = {"op": "get", "key": key}
+    epoch = service.node.store.epoch
+    assert service.node.answer({**get, "epoch": epoch}) == {"status": "moved", "epoch": epoch}
+
+    def read_on() -> None:
+        service.setting.feed.slot(2, "n")
+        changes = service.show()
+        service.setting.book.begin(changes)
+        service.tell(changes)
+        service.node._mover.fetch_once()  # noqa: SLF001 - its thread does not run here
+
+    service.agent.on_wait = read_on
+    assert service.node.answer({**get, "epoch": epoch}) == {"status": "moved", "epoch": epoch}  # nothing to wait for
+    assert service.node.answer({**get, "epoch": epoch + 1}) == {"status": "ok", "value": None}
+    assert service.node.answer({**get, "epoch": epoch + 9})["status"] == "ok"
+
+
+def test_a_copy_by_a_newer_table_is_stored_once_the_node_has_read_it(service: Service) -> None:
+    """Its leader has read of the new follower, and the follower has not."""
+    epoch = service.node.store.epoch
+    copy = {"op": "copy", "slot": 1, "term": 1, "leader_epoch": 1, "key": "k", "value": "v", "version": (1, 1)}
+    assert service.node.answer({**copy, "epoch": epoch + 1}) == {"status": "behind", "epoch": epoch}
+    service.setting.feed.slot(1, "a", "n")
+    service.agent.on_wait = lambda: service.tell(service.show())
+    assert service.node.answer({**copy, "epoch": epoch + 1}) == {"status": "ok"}
 
 
 OWNERS = st.sampled_from(["n", "a", "b"])

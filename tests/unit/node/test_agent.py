@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
@@ -16,7 +17,7 @@ from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.core.slots.reports import SlotLoad
-from controlplane.core.values.identifiers import SlotId, TopicPartition
+from controlplane.core.values.identifiers import Epoch, SlotId, TopicPartition
 from controlplane.errors import SupersededError
 from controlplane.node import (
     Access,
@@ -138,6 +139,23 @@ def test_an_agent_joins_and_serves_what_it_leads_once_it_is_ready(fleet: Fleet) 
     poll_until(lambda: agent.slot_ready(3))
     assert agent.ownership(3).access is Access.ACCEPT
     assert agent.ownership(3).token == (1, agent.ownership(3).epoch)
+
+
+def test_a_request_waits_for_the_table_by_which_it_was_sent(fleet: Fleet) -> None:
+    """It goes on as soon as the node has read it, and is given up at the end of its time or of the agent."""
+    agent = fleet.start("n1")
+    poll_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    poll_until(lambda: agent.table is not None)
+    table = agent.table
+    assert table is not None
+    assert agent.wait_for_epoch(table.epoch, timeout_ms=0)
+    assert not agent.wait_for_epoch(Epoch(table.epoch + 1), timeout_ms=50)
+    with ThreadPoolExecutor(1) as threads:
+        waits = threads.submit(agent.wait_for_epoch, Epoch(table.epoch + 1), timeout_ms=20_000)
+        fleet.start("n2")
+        assert waits.result(20)
+    agent.stop(drain=False)
+    assert not agent.wait_for_epoch(Epoch(table.epoch + 1_000), timeout_ms=60_000)
 
 
 def test_a_second_node_takes_its_share_and_knows_where_to_fetch_it(fleet: Fleet) -> None:
