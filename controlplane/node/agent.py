@@ -131,7 +131,7 @@ class NodeAgent:
             self._bundle_calls.end()
             self._session.tell(LeaveAsked("stop"))
         else:
-            shared.stopping.set()
+            shared.end()
         for thread in self._running if self._started else ():
             thread.join(_JOIN_S)
         self._writer.flush(_FLUSH_MS)
@@ -201,15 +201,16 @@ class NodeAgent:
     def wait_for_epoch(self, epoch: Epoch, *, timeout_ms: int) -> bool:
         """Wait until :attr:`table` is the one of this epoch or a later one; return whether it is.
 
-        For a request by a newer table than the node's: it is served once the node has read that table, where a refusal
-        would send the caller back here. False after the time-out, and when the agent has ended.
+        For a request by a newer table than the node's: once the node goes by that table it can judge the request, where
+        a refusal would only send the caller back. The wait ends with the time-out or with the agent. Calls for slots
+        that hang hold :attr:`table` up, and so this wait.
         """
         shared = self._shared
         with shared.changed:
-            shared.changed.wait_for(lambda: self._has_read(epoch) or shared.stopping.is_set(), timeout_ms / 1_000)
-        return self._has_read(epoch)
+            shared.changed.wait_for(lambda: self._has_epoch(epoch) or shared.stopping.is_set(), timeout_ms / 1_000)
+        return self._has_epoch(epoch)
 
-    def _has_read(self, epoch: Epoch) -> bool:
+    def _has_epoch(self, epoch: Epoch) -> bool:
         table = self._shared.table
         return table is not None and table.epoch >= epoch
 

@@ -96,7 +96,7 @@ class SessionThread:
             if session.incarnation:
                 self.incarnation_known.set()
             if session.state in FINAL_STATES:
-                shared.stopping.set()
+                shared.end()
         if session.state is SessionState.SUPERSEDED:
             message = (
                 f"another process has joined as node {shared.node.node_id!r}, so this process no longer serves and has "

@@ -84,5 +84,10 @@ class Shared:
         self.metrics.failed.set(1)
         with self.changed:
             self.failure = self.failure or failure
+        self.end()
+
+    def end(self) -> None:
+        """Let every thread of the agent end, and whatever waits for a change go on."""
+        with self.changed:
             self.stopping.set()
             self.changed.notify_all()

@@ -17,8 +17,9 @@ from examples.serving.protocol import Connections, Message, Unreachable
 _ANSWER_TIMEOUT_S: Final = 3.0
 _FEW_ATTEMPTS: Final = 3
 _PAUSE_S: Final = 0.02
-_LONGEST_PAUSE_S: Final = 0.2
-_TABLE_WAIT_MS: Final = 500
+_LONGEST_PAUSE_MS: Final = 200
+_HANDOFF_MS: Final = 500
+"""How long a table is waited for in which another node leads."""
 _ADDRESS: Final = "kv"
 
 
@@ -165,7 +166,7 @@ class KvClient:
                 return answer, sent_s
             if given_up:
                 raise GivenUp(f"{request['op']} {key!r} after {attempts} attempts in {elapsed_s:.1f} s: {answer}")
-            self._wait(key, asked, answer, min(_LONGEST_PAUSE_S, _PAUSE_S * attempts))
+            self._wait(key, asked, answer, min(_LONGEST_PAUSE_MS / 1_000, _PAUSE_S * attempts))
 
     def _attempt(self, key: str, request: Message) -> tuple[str | None, Message]:
         """The node that the present table names, which reads on if it knows an older one, and its answer."""
@@ -179,24 +180,25 @@ class KvClient:
             return asked, {"status": "unreachable", "message": str(error)}
 
     def _wait(self, key: str, asked: str | None, answer: Message, pause_s: float) -> None:
-        """Wait for a table by which the request is worth repeating; a moment if the present one is and names the same.
+        """Wait for a table by which the request is worth repeating; for a moment, if the present one names ``asked``.
 
-        "moved" is repeated when another node leads the slot, or when a later table leaves it to this one after all.
+        After "moved" that is one in which another node leads the slot, or a later one that leaves it with ``asked``.
         """
         epoch, is_moved = answer.get("epoch", 0), answer["status"] == "moved"
 
         def is_worth_a_request(table: RoutingTable) -> bool:
             row = table.slot_for(key)
-            is_released = row.next_leader is not None or table.epoch <= epoch
-            is_led = row.leader is not None and (row.leader != asked or not is_released)
-            return table.epoch >= epoch and (is_led or not is_moved)
+            goes_elsewhere = row.leader == asked and (row.next_leader is not None or table.epoch <= epoch)
+            return table.epoch >= epoch and not (is_moved and (row.leader is None or goes_elsewhere))
 
         table = self.routing.table
         if table is None or (table.slot_for(key).leader == asked and is_worth_a_request(table)):
             time.sleep(pause_s)
             return
+        # A node whose session has lapsed refuses what the table leaves with it, and no other table need come.
+        is_handed_over = table.slot_for(key).leader != asked or table.slot_for(key).next_leader is not None
         with contextlib.suppress(NoRouteError):
-            self.routing.wait_for(is_worth_a_request, timeout_ms=_TABLE_WAIT_MS)
+            self.routing.wait_for(is_worth_a_request, timeout_ms=_HANDOFF_MS if is_handed_over else _LONGEST_PAUSE_MS)
 
 
 if __name__ == "__main__":

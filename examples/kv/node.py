@@ -67,7 +67,6 @@ class KvNode(Service):
         with self._adopting:
             self._held |= {slot.slot_id for slot in gained}
             self._adopt(self.agent.table)
-            self._adopting.notify_all()
         self._mover.wake()
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
@@ -128,6 +127,7 @@ class KvNode(Service):
                 rows[slot_id] = Row(slot.leader == self.node_id, token, slot.leader, slot.followers)
         self.store.adopt(table.epoch, rows, time.monotonic())
         self._adopted = table
+        self._adopting.notify_all()
 
     def _complete(self, slot_id: int, gained_epoch: int) -> None:
         if not self._copy_s:
@@ -140,24 +140,10 @@ class KvNode(Service):
     # -- requests -----------------------------------------------------------------------------------------------------
 
     def answer(self, request: Message) -> Message:
-        """One request of a client or of another node.
-
-        If the client or a follower has read a newer table than this node, the node reads on and looks at the request
-        again. Otherwise the client would go on asking until it has.
-        """
-        answer = self._attempt(request)
-        known_elsewhere = max(request.get("epoch", 0), answer.get("epoch", 0))
-        if (
-            request["op"] in ("put", "get", "copy")
-            and answer["status"] != "ok"
-            and known_elsewhere > self.store.epoch
-            and self.agent.wait_for_epoch(Epoch(known_elsewhere), timeout_ms=_READ_ON_MS)
-        ):
-            return self._attempt(request)
-        return answer
-
-    def _attempt(self, request: Message) -> Message:
-        """Answer by the present table. A refusal names its epoch."""
+        """One request of a client or of another node. A refusal names the epoch of the table by which it is refused."""
+        if request["op"] in ("put", "get"):
+            # Otherwise the client would be refused by an older table than its own, and would ask until it is read here.
+            self.agent.wait_for_epoch(Epoch(request.get("epoch", 0)), timeout_ms=_READ_ON_MS)
         self._follow()
         try:
             match request["op"]:
@@ -228,12 +214,26 @@ class KvNode(Service):
             return {"status": "error", "message": str(error)}
 
     def _copy(self, request: Message) -> Message:
-        with self._adopting:
-            self._adopting.wait_for(lambda: not self._is_to_gain(request["slot"]), _READ_ON_MS / 1_000)
+        try:
+            self._store_copy(request)
+        except Refused:
+            if not self._gains(request["slot"], Epoch(request["epoch"])):
+                raise
+            self._store_copy(request)
+        return {"status": "ok"}
+
+    def _store_copy(self, request: Message) -> None:
         token = Token(request["term"], request["leader_epoch"])
         value = Value(request["value"], Version(*request["version"]))
         self.store.copy(request["slot"], token, request["epoch"], request["key"], value)
-        return {"status": "ok"}
+
+    def _gains(self, slot_id: int, epoch: Epoch) -> bool:
+        """Wait for a moment until the node has the slot that its leader's table gives to it; return whether it has."""
+        end_s = time.monotonic() + _READ_ON_MS / 1_000
+        self.agent.wait_for_epoch(epoch, timeout_ms=_READ_ON_MS)
+        with self._adopting:
+            self._adopting.wait_for(lambda: not self._is_to_gain(slot_id), max(0.0, end_s - time.monotonic()))
+            return slot_id in self._held
 
     def _status(self) -> Message:
         return {

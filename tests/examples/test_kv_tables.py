@@ -43,7 +43,8 @@ class Agent:
     def wait_for_epoch(self, epoch: Epoch, *, timeout_ms: int) -> bool:
         """Read in no time what there is to be read."""
         assert timeout_ms
-        self.on_wait()
+        if self.table is None or self.table.epoch < epoch:
+            self.on_wait()
         return self.table is not None and self.table.epoch >= epoch
 
     def slot_ready(self, slot_id: int, gained_epoch: Epoch | None = None) -> bool:
@@ -149,14 +150,31 @@ def test_a_request_by_a_newer_table_is_served_once_the_node_has_read_it(service:
     assert service.node.answer({**get, "epoch": epoch + 9})["status"] == "ok"
 
 
-def test_a_copy_by_a_newer_table_is_stored_once_the_node_has_read_it(service: Service) -> None:
-    """Its leader has read of the new follower, and the follower has not."""
+def test_a_copy_by_a_newer_table_is_stored_once_the_node_has_the_slot(service: Service) -> None:
+    """Its leader has read of the new follower, and the follower has not, or has not been told yet."""
     epoch = service.node.store.epoch
     copy = {"op": "copy", "slot": 1, "term": 1, "leader_epoch": 1, "key": "k", "value": "v", "version": (1, 1)}
     assert service.node.answer({**copy, "epoch": epoch + 1}) == {"status": "behind", "epoch": epoch}
     service.setting.feed.slot(1, "a", "n")
-    service.agent.on_wait = lambda: service.tell(service.show())
+    tellers: list[threading.Thread] = []
+
+    def read_and_be_told_later() -> None:
+        tellers.append(threading.Timer(0.05, service.tell, (service.show(),)))
+        service.request()  # another one makes the service look at the table
+        tellers[0].start()
+
+    service.agent.on_wait = read_and_be_told_later
     assert service.node.answer({**copy, "epoch": epoch + 1}) == {"status": "ok"}
+    tellers[0].join()
+
+
+def test_a_copy_for_a_slot_that_the_node_is_never_told_of_is_refused(service: Service) -> None:
+    """Its row may be that of the node's former process."""
+    service.setting.feed.slot(1, "a", "n")
+    service.show()
+    epoch = service.node.store.epoch + 1
+    copy = {"op": "copy", "slot": 1, "term": 1, "leader_epoch": 1, "key": "k", "value": "v", "version": (1, 1)}
+    assert service.node.answer({**copy, "epoch": epoch}) == {"status": "moved", "epoch": epoch}
 
 
 OWNERS = st.sampled_from(["n", "a", "b"])

@@ -149,13 +149,17 @@ def test_a_request_waits_for_the_table_by_which_it_was_sent(fleet: Fleet) -> Non
     table = agent.table
     assert table is not None
     assert agent.wait_for_epoch(table.epoch, timeout_ms=0)
-    assert not agent.wait_for_epoch(Epoch(table.epoch + 1), timeout_ms=50)
-    with ThreadPoolExecutor(1) as threads:
-        waits = threads.submit(agent.wait_for_epoch, Epoch(table.epoch + 1), timeout_ms=20_000)
+    far = Epoch(table.epoch + 1_000)
+    assert not agent.wait_for_epoch(far, timeout_ms=10)
+    with ThreadPoolExecutor(2) as threads:
+        waits = threads.submit(agent.wait_for_epoch, Epoch(table.epoch + 1), timeout_ms=600_000)
         fleet.start("n2")
         assert waits.result(20)
-    agent.stop(drain=False)
-    assert not agent.wait_for_epoch(Epoch(table.epoch + 1_000), timeout_ms=60_000)
+        waits_on = threads.submit(agent.wait_for_epoch, far, timeout_ms=600_000)
+        assert not waits_on.done()
+        agent.stop(drain=False)
+        assert not waits_on.result(20)
+    assert not agent.wait_for_epoch(far, timeout_ms=600_000)
 
 
 def test_a_second_node_takes_its_share_and_knows_where_to_fetch_it(fleet: Fleet) -> None:
