@@ -111,9 +111,8 @@ class ClusterPolicy:
         intent_rights: see :mod:`~controlplane.core.intents.rights`; empty means that every principal may ask for every
             intent.
         bundle_moves_in_flight: greatest number of bundles that are released, assigned or split at the same time because
-            of an order, a drain or an exclusion. 0 means no limit. From feature level 3 on. By default twice the
-            ``calls_at_once`` of a node: the leader decides on the next 16 while the node calls for 16; more would wait
-            for their calls without an owner.
+            of an order, a drain or an exclusion. 0 means no limit. From feature level 3 on. By default the
+            ``calls_at_once`` of a node: more would wait for their calls, and for one another, without an owner.
         handoff_limit_ms: log time within which a node has to open a bundle that it is assigned, or to divide one that
             it has to split. After it another node is chosen, or the split is given up. From feature level 3 on.
         copy_limit_ms: log time within which the next leader of a slot has to copy its data. After it the slot moves
@@ -139,7 +138,7 @@ class ClusterPolicy:
     return_window_ms: int = 60_000
     intent_rights: Mapping[str, str] = field(default_factory=dict, metadata=later(since_level=2))
     forget_nodes_after_ms: int = field(default=86_400_000, metadata=later(since_level=3))
-    bundle_moves_in_flight: int = field(default=32, metadata=later(since_level=3))
+    bundle_moves_in_flight: int = field(default=16, metadata=later(since_level=3))
     handoff_limit_ms: int = field(default=10_000, metadata=later(since_level=3))
     copy_limit_ms: int = field(default=600_000, metadata=later(since_level=3))
 
