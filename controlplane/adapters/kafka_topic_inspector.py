@@ -17,6 +17,9 @@ from controlplane.kafka_rules.topics_file import ActualTopic
 _HIDDEN_TIMEOUT_S: Final = 2.0
 """librdkafka asks the broker that is shown as the controller here, and takes a core while that one is dead."""
 
+_SOON_S: Final = 1.0
+"""How long a first answer is waited for before a broker is asked again, which may be another one."""
+
 _Answers: TypeAlias = "Mapping[ConfigResource, Future[Mapping[str, ConfigEntry]]]"
 
 
@@ -121,10 +124,22 @@ def list_by_known_broker(client: AdminClient) -> ClusterMetadata:
     Raises:
         KafkaException: Kafka did not answer in time, or refuses this client's login.
     """
-    metadata = client.list_topics(timeout=REQUEST_TIMEOUT_S)
-    if metadata.orig_broker_id in metadata.brokers:
-        return metadata
-    return client.list_topics(timeout=REQUEST_TIMEOUT_S)
+    metadata = _listed(client)
+    return metadata if metadata.orig_broker_id in metadata.brokers else _listed(client)
+
+
+def _listed(client: AdminClient) -> ClusterMetadata:
+    """All brokers and topics, as a broker shows them that answers.
+
+    librdkafka gives a request to any broker to which it is connected, and leaves it there until its time-out if that
+    one has died a moment ago. Asked again it takes another one.
+    """
+    try:
+        return client.list_topics(timeout=_SOON_S)
+    except KafkaException as error:
+        if error_of(error).code() != KafkaError._TIMED_OUT:  # noqa: SLF001 - librdkafka's own codes begin so
+            raise
+    return client.list_topics(timeout=REQUEST_TIMEOUT_S - _SOON_S)
 
 
 def _broker_settings(answers: _Answers) -> dict[str, str]:

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ClusterMetadata, ConfigResource
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource
 
-from controlplane.adapters.kafka_admin_client import KafkaAdmin
-from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector
+from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
+from controlplane.adapters.kafka_topic_inspector import KafkaTopicInspector, list_by_known_broker
 from controlplane.errors import LogUnavailableError
 
 THERE, GOING = "test.decisions", "test.heartbeats"
@@ -70,6 +70,38 @@ def test_the_broker_that_answers_is_asked_for_settings(client: FakeClient, asked
     admin = cast("KafkaAdmin", SimpleNamespace(client=client))
     assert KafkaTopicInspector(admin).describe([THERE]).broker_settings == asked
     assert client.requests == [[*asked.values(), THERE]]
+
+
+class LateClient(FakeClient):
+    """Its first requests fail."""
+
+    def __init__(self, *failures: int) -> None:
+        """With errors of these codes, one after the other."""
+        super().__init__(2)
+        self.failures = list(failures)
+        self.waited_s: list[float] = []
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        """The next failure, or the list."""
+        self.waited_s.append(timeout)
+        if self.failures:
+            raise KafkaException(KafkaError(self.failures.pop(0)))
+        return super().list_topics(timeout)
+
+
+def test_a_broker_that_has_died_a_moment_ago_is_not_waited_for() -> None:
+    """The request that was given to it waits there; asked again soon, another one answers, within the same time."""
+    late = KafkaError._TIMED_OUT  # noqa: SLF001 - librdkafka's own codes begin so
+    client = LateClient(late)
+    admin = cast("KafkaAdmin", SimpleNamespace(client=client))
+    assert KafkaTopicInspector(admin).describe([THERE]).brokers == 3
+    assert client.waited_s == [1.0, REQUEST_TIMEOUT_S - 1.0]
+    for failures in ((late, late), (KafkaError._AUTHENTICATION,)):  # noqa: SLF001 - as above
+        client = LateClient(*failures)
+        with pytest.raises(KafkaException):
+            list_by_known_broker(cast("AdminClient", client))
+        assert client.failures == [], "an error that is no time-out is told at once"
+        assert len(client.waited_s) == len(failures)
 
 
 def test_brokers_that_show_none_of_them_are_asked_later() -> None:

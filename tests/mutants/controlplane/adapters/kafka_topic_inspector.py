@@ -8,6 +8,18 @@ _TESTS: Final = ("unit/adapters/test_kafka_topic_inspector.py",)
 
 BUGS: Final = (
     Bug(
+        "a broker that has died a moment ago is waited for",
+        "client.list_topics(timeout=_SOON_S)",
+        "client.list_topics(timeout=REQUEST_TIMEOUT_S)",
+        tests=_TESTS,
+    ),
+    Bug(
+        "a refused login is tried again as if it had been late",
+        "error_of(error).code() != KafkaError._TIMED_OUT",
+        "error_of(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART",
+        tests=_TESTS,
+    ),
+    Bug(
         "settings that have their defaults are not shown",
         "return {name: entry.value for name, entry in entries.items() if entry.value is not None}",
         "return {name: entry.value for name, entry in entries.items() if not entry.is_default}",
@@ -39,8 +51,8 @@ BUGS: Final = (
     ),
     Bug(
         "the broker of a new client's first connection stays unknown",
-        "if metadata.orig_broker_id in metadata.brokers:",
-        "if True:",
+        "return metadata if metadata.orig_broker_id in metadata.brokers else _listed(client)",
+        "return metadata",
         tests=_TESTS,
     ),
     Bug(
