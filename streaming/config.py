@@ -76,6 +76,9 @@ class PipelineConfig:
         trigger_interval_ms: how often each stream looks for new records. A shorter interval gives fresher tables and
             costs more planning and more small files.
         max_records_per_batch: bounds the memory and the time of one batch when the pipeline has to catch up.
+        bucket_count: into how many buckets ``bundle_load`` is divided when it is created. A bucket is written whole, by
+            one core, which holds its bundles in memory: take 2 for a small fleet, and at least as many as there are
+            cores for a great one.
         maintenance_interval_ms: how often small files are joined and unused files are removed.
         restart_limit: how often in a row a failed stream is started again before the pipeline ends with an error.
     """
@@ -87,14 +90,15 @@ class PipelineConfig:
     rules: LoadRuleConfig = field(default_factory=LoadRuleConfig)
     trigger_interval_ms: int = 5_000
     max_records_per_batch: int = 20_000
+    bucket_count: int = 16
     maintenance_interval_ms: int = 3_600_000
     restart_limit: int = 5
 
     def __post_init__(self) -> None:
         """Refuse settings with which nothing would be read."""
-        numbers = (self.max_records_per_batch, self.maintenance_interval_ms)
+        numbers = (self.max_records_per_batch, self.maintenance_interval_ms, self.bucket_count)
         if min(numbers) <= 0 or self.trigger_interval_ms < 0 or self.restart_limit < 0:
-            message = f"batch size and intervals have to be positive, restart_limit at least 0, not {self}"
+            message = f"batch size, buckets and intervals have to be positive, restart_limit at least 0, not {self}"
             raise ConfigurationError(message)
 
     def checkpoint_dir(self, query_name: str) -> Path:

@@ -36,7 +36,7 @@ INPUT_COLUMNS: Final[Mapping[str, RecordColumns]] = MappingProxyType(
     {HEARTBEATS: HEARTBEAT_COLUMNS, LOAD_REPORTS: LOAD_REPORT_COLUMNS, MEMBERSHIP: MEMBERSHIP_COLUMNS}
 )
 
-_REFUSAL_TYPE: Final = StructType([StructField("reason", StringType()), StructField("detail", StringType())])
+REFUSAL_TYPE: Final = StructType([StructField("reason", StringType()), StructField("detail", StringType())])
 _KEY_VALUE_TYPE: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
 _DEAD_LETTER_FIELDS: Final = DEAD_LETTERS_TABLE.fields[5:]
 
@@ -94,7 +94,7 @@ def decoded(records: DataFrame, topic: str, schema_ids: Mapping[int, str]) -> Da
 
 
 def _decoder(topic: str, schema_ids: tuple[tuple[int, str], ...]) -> Callable[..., Column]:
-    result = StructType([StructField("refusal", _REFUSAL_TYPE), StructField("payload", INPUT_COLUMNS[topic].struct)])
+    result = StructType([StructField("refusal", REFUSAL_TYPE), StructField("payload", INPUT_COLUMNS[topic].struct)])
 
     def decode(
         partition: int,

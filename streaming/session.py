@@ -83,6 +83,8 @@ def _settings(config: SparkConfig) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # VACUUM lists each table's folder in so many tasks: the default of 10,000 takes minutes for a few files.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": parts,
+        # A load report may be wide.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
         # The decoders return nested rows, which they make themselves: see decode.py.
         "spark.sql.execution.pythonUDF.arrow.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",

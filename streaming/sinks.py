@@ -50,11 +50,16 @@ class BatchWriter:
         """Replace all rows of the table, in one version; has no effect if this batch did so before."""
         self._write(rows, table, "overwrite")
 
-    def _write(self, rows: DataFrame, table: TableContract, mode: str) -> None:
+    def replace_partitions(self, rows: DataFrame, table: TableContract) -> None:
+        """Replace the partitions that have rows here, in one version; has no effect if this batch did so before."""
+        self._write(rows, table, "overwrite", partitionOverwriteMode="dynamic")
+
+    def _write(self, rows: DataFrame, table: TableContract, mode: str, **options: str) -> None:
         (
             rows.select(*table.columns)
             .write.format("delta")
             .mode(mode)
+            .options(**options)
             .option("txnAppId", self.app_id)
             .option("txnVersion", str(self.batch_id))
             .save(table_path(self.warehouse_dir, table))

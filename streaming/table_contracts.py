@@ -80,7 +80,7 @@ class TableContract:
     @property
     def is_history(self) -> bool:
         """Whether rows are only ever added."""
-        return bool(self.partitioned_by)
+        return "day" in self.partitioned_by
 
 
 COORDINATES: Final = (
@@ -221,14 +221,17 @@ _LATEST_SAMPLE: Final = tuple(
     )
 )
 
+BUCKET_COLUMN: Final = "bucket"
+
 BUNDLE_LOAD_TABLE: Final = TableContract(
     name="bundle_load",
     row="A bundle that was reported at least once, with its newest figures and its averages.",
-    written="Replaced once for each batch of load reports; each report counts as one sample, once. Samples "
-    "that cannot be true do not count.",
+    written="The buckets of a batch of load reports are replaced, in one version; each report counts as one sample, "
+    "once. Samples that cannot be true do not count.",
     key=("bundle_id",),
     fields=(
         column("bundle_id", StringType(), "Namespace and bounds, for example `kv/0x00000000_0x40000000`."),
+        column(BUCKET_COLUMN, IntegerType(), "The bucket by the hash of the id: batches write whole buckets."),
         column("namespace", StringType(), "The namespace of the bundle."),
         column("node_id", StringType(), "The node that reported it last."),
         column("report_time_ms", LongType(), "Append time of the newest report, in milliseconds since 1970."),
@@ -250,14 +253,14 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
             "The offset up to which each partition's reports are in the averages, so that none counts twice.",
         ),
     ),
-    partitioned_by=(),
+    partitioned_by=(BUCKET_COLUMN,),
     properties=CURRENT_PROPERTIES,
 )
 BROKER_LOAD_TABLE: Final = TableContract(
     name="broker_load",
     row="A node that reported its load at least once, with its newest figures and the sums of its bundles' averages.",
-    written="Replaced once for each batch of load reports; usages are smoothed once for each evaluation of the rules. "
-    "Reports with resources that cannot be true do not count.",
+    written="Replaced once for each batch of load reports. Sums of averages and smoothed usages are those of the last "
+    "evaluation of the rules. Reports with resources that cannot be true do not count.",
     key=("node_id",),
     fields=(
         column("node_id", StringType(), "The node (Pulsar's broker)."),
@@ -278,10 +281,15 @@ BROKER_LOAD_TABLE: Final = TableContract(
         ),
         column("version", StringType(), "The node software's version."),
         column("bundle_count", LongType(), "Bundles in the newest report."),
-        column("bundle_ids", ArrayType(StringType()), "Their ids, ascending."),
         column("reported", MESSAGE_LOAD_TYPE, "The newest report's figures, summed over its bundles."),
-        column("short_term", MESSAGE_LOAD_TYPE, "The sum of its bundles' short-term averages."),
-        column("long_term", MESSAGE_LOAD_TYPE, "The sum of its bundles' long-term averages."),
+        column(
+            "owned_bundle_count",
+            LongType(),
+            "Bundles that it was the last to report, in its newest report; null: not evaluated yet.",
+            nullable=True,
+        ),
+        column("short_term", MESSAGE_LOAD_TYPE, "The sum of those bundles' short-term averages.", nullable=True),
+        column("long_term", MESSAGE_LOAD_TYPE, "The sum of those bundles' long-term averages.", nullable=True),
         column(
             "smoothed_usage", DoubleType(), "Usage smoothed over evaluations; null before the first.", nullable=True
         ),

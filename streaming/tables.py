@@ -1,13 +1,22 @@
 """Opening Delta tables by their contracts, in a folder each."""
 
 from pathlib import Path
+from typing import Final
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from controlplane.errors import PrerequisiteError
-from streaming.table_contracts import ALL_TABLES, COMMON_PROPERTIES, TableContract
+from streaming.table_contracts import (
+    ALL_TABLES,
+    BUCKET_COLUMN,
+    BUNDLE_LOAD_TABLE,
+    COMMON_PROPERTIES,
+    TableContract,
+)
+
+_BUCKET_COUNT: Final = "controlplane.bucketCount"
 
 
 def table_path(warehouse_dir: Path, table: TableContract) -> str:
@@ -20,8 +29,14 @@ def exists(session: SparkSession, warehouse_dir: Path, table: TableContract) -> 
     return DeltaTable.isDeltaTable(session, table_path(warehouse_dir, table))
 
 
-def create_missing(session: SparkSession, warehouse_dir: Path) -> frozenset[str]:
+def create_missing(session: SparkSession, warehouse_dir: Path, bucket_count: int) -> frozenset[str]:
     """Create the missing tables, and check the columns of the existing ones.
+
+    Args:
+        session: creates and reads them.
+        warehouse_dir: the folder of their folders.
+        bucket_count: into how many buckets ``bundle_load`` is divided, if it is created now. An existing table keeps
+            its number.
 
     Returns:
         The names of the created tables.
@@ -39,18 +54,37 @@ def create_missing(session: SparkSession, warehouse_dir: Path) -> frozenset[str]
         if exists(session, warehouse_dir, table):
             _check(session, warehouse_dir, table)
         else:
-            _create(session, warehouse_dir, table)
+            _create(session, warehouse_dir, table, bucket_count)
             created.add(table.name)
     return frozenset(created)
 
 
-def _create(session: SparkSession, warehouse_dir: Path, table: TableContract) -> None:
+def _create(session: SparkSession, warehouse_dir: Path, table: TableContract, bucket_count: int) -> None:
     builder = DeltaTable.create(session).location(table_path(warehouse_dir, table)).addColumns(table.schema)
     if table.partitioned_by:
         builder = builder.partitionedBy(*table.partitioned_by)
     for name, value in {**COMMON_PROPERTIES, **table.properties}.items():
         builder = builder.property(name, value)
+    if BUCKET_COLUMN in table.partitioned_by:
+        builder = builder.property(_BUCKET_COUNT, str(bucket_count))
     builder.execute()
+
+
+def bucket_count(session: SparkSession, warehouse_dir: Path) -> int:
+    """Into how many buckets ``bundle_load`` was divided when it was created.
+
+    Raises:
+        PrerequisiteError: the table does not say it.
+    """
+    path = table_path(warehouse_dir, BUNDLE_LOAD_TABLE)
+    (row,) = DeltaTable.forPath(session, path).detail().select("properties").collect()
+    number = row["properties"].get(_BUCKET_COUNT, "")
+    if not number.isdigit() or number == "0":
+        message = (
+            f"the table {path} has lost its property {_BUCKET_COUNT}: restore the table, or move it away with its "
+        )
+        raise PrerequisiteError(message + "checkpoint and start afresh")
+    return int(number)
 
 
 def _check(session: SparkSession, warehouse_dir: Path, table: TableContract) -> None:

@@ -25,7 +25,7 @@ from controlplane.errors import (
 from streaming.config import PipelineConfig
 from streaming.jobs.decision_log import start_decisions
 from streaming.jobs.history import start_history
-from streaming.jobs.load import start_load
+from streaming.load.stream import start_load
 from streaming.maintenance import maintain
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session
@@ -84,7 +84,7 @@ def run_in(
     metrics: PipelineMetrics,
 ) -> None:
     """As :func:`run`, in a session that the caller creates and ends."""
-    created = create_missing(session, config.warehouse_dir)
+    created = create_missing(session, config.warehouse_dir, config.bucket_count)
     refuse_lost_checkpoints(session, config, created)
     listener = ProgressListener(metrics)
     session.streams.addListener(listener)

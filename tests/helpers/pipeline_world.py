@@ -76,6 +76,7 @@ class PipelineWorld:
             warehouse_dir=self.warehouse_dir,
             spark=self.spark_config,
             rules=rules or LoadRuleConfig(),
+            bucket_count=2,
             trigger_interval_ms=100,
             max_records_per_batch=max_records_per_batch,
         )

@@ -65,7 +65,7 @@ def make_world(
 def created_tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Empty tables to be copied: creating them takes some ten seconds."""
     folder = tmp_path_factory.mktemp("tables") / "delta"
-    create_missing(spark, folder)
+    create_missing(spark, folder, bucket_count=2)
     return folder
 
 

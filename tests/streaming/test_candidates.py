@@ -1,26 +1,31 @@
-"""When and for which bundles the rules are evaluated over the tables' rows. No Spark runs."""
+"""When and for which bundles the rules are evaluated. No Spark runs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad, message_load
+from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, message_load
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig
-from streaming.load_state import BundleState, LoadState, NodeState, Position, Resources
-from streaming.table_contracts import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE
-from streaming.transforms.candidates import (
+from streaming.load.candidates import (
+    Evaluation,
     ShedRow,
     SplitRow,
     candidate_of,
+    counted_nodes,
     due_evaluation,
     evaluate,
 )
+from streaming.load.rows import BundleState, BundleSums, NodeState, Position, Resources
+from streaming.table_contracts import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE
+from tests.helpers.plain_load import PlainBundles, plain_evaluation
 
 MIB = 1_048_576.0
 NOW_MS = 10_000_000
@@ -33,12 +38,12 @@ RULES = LoadRuleConfig(
 )
 
 
-def node(node_id: str, usage: float, *bundle_ids: str, **changes: Any) -> NodeState:  # noqa: ANN401 - fields of the row
-    """A node that has just reported these bundles at 50 MiB/s in all."""
-    reported = MessageLoad(50 * MIB, 0.0, 0.0, 0.0)
+def node(node_id: str, usage: float, **changes: Any) -> NodeState:  # noqa: ANN401 - fields of the row
+    """A node that has just reported 50 MiB/s in all."""
     resources = Resources(*(ResourceUsage(-1.0, -1.0),) * 5)
-    state = NodeState(node_id, NEWEST, 1, resources, "1", usage, bundle_ids, reported, None, None)
-    return state._replace(**changes)
+    return NodeState(node_id, NEWEST, 1, resources, "1", usage, 2, MessageLoad(50 * MIB, 0.0, 0.0, 0.0))._replace(
+        **changes
+    )
 
 
 def bundle(bundle_id: str, node_id: str, rate_per_s: float = 0.0, **changes: Any) -> BundleState:  # noqa: ANN401 - fields of the row
@@ -49,9 +54,22 @@ def bundle(bundle_id: str, node_id: str, rate_per_s: float = 0.0, **changes: Any
     return state._replace(**changes)
 
 
-BUSY = node("n1", 0.9, "kv/a", "kv/b")
+BUSY = node("n1", 0.9)
 IDLE = node("n2", 0.1)
 BUNDLES = [bundle("kv/a", "n1", 60.0), bundle("kv/b", "n1", 160.0)]
+
+
+def found_in(
+    bundles: Sequence[BundleState],
+    nodes: Sequence[NodeState],
+    rules: LoadRuleConfig = RULES,
+    evaluated_ms: int = NOW_MS,
+) -> Evaluation:
+    """An evaluation of the rules at the time of the newest report."""
+    counted = counted_nodes(nodes, NOW_MS, rules)
+    last_ms = max((each.smoothed_at_ms for each in nodes if each.smoothed_at_ms is not None), default=None)
+    owned = PlainBundles(bundles, counted, NOW_MS, rules.grace_period_ms)
+    return evaluate(counted, owned, evaluated_ms, last_ms, rules)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**4), st.integers(1, 10**4))
@@ -68,7 +86,7 @@ def test_each_interval_is_evaluated_once(now_ms: int, later_ms: int, interval_ms
 
 def test_both_rules_name_their_evidence() -> None:
     """The overloaded node's bundle and the bundle above its limit are found, each with what was measured."""
-    found = evaluate(LoadState(BUNDLES, [IDLE, BUSY]), NOW_MS - 1, NOW_MS, RULES)
+    found = found_in(BUNDLES, [IDLE, BUSY])
     (split,) = found.splits
     assert (split.bundle_id, split.node_id, split.namespace) == ("kv/b", "n1", "kv")
     assert split.exceeded == [("message_rate_per_s", 160.0, 100.0)]
@@ -77,11 +95,13 @@ def test_both_rules_name_their_evidence() -> None:
     assert (shed.bundle_id, shed.smoothed_usage, shed.mean_usage) == ("kv/a", 0.9, 0.5)
     assert shed.evidence["target_bytes_per_s"] == repr(shed.target_bytes_per_s)
     assert found.smoothed_usages == {"n1": 0.9, "n2": 0.1}
+    both = MessageLoad(50 * MIB, 0.0, 220.0, 0.0)
+    assert found.sums == {"n1": BundleSums(2, both, both), "n2": BundleSums(0, NO_LOAD, NO_LOAD)}
 
 
 def test_rows_are_whole_and_become_candidates() -> None:
     """Rows have the tables' columns in the tables' order, and the same id, window and evidence go to the topic."""
-    found = evaluate(LoadState(BUNDLES, [IDLE, BUSY]), NOW_MS - 1, NOW_MS, RULES)
+    found = found_in(BUNDLES, [IDLE, BUSY], evaluated_ms=NOW_MS - 1)
     assert SplitRow._fields == SPLIT_CANDIDATES_TABLE.columns
     assert ShedRow._fields == SHED_CANDIDATES_TABLE.columns
     for row, action in ((found.splits[0], "split"), (found.sheds[0], "shed")):
@@ -95,53 +115,117 @@ def test_rows_are_whole_and_become_candidates() -> None:
 def test_silent_node_does_not_count() -> None:
     """A node whose newest report is too old neither lowers the mean nor counts as a second node to split for."""
     silent = IDLE._replace(position=NEWEST._replace(append_time_ms=NOW_MS - RULES.report_lifetime_ms))
-    found = evaluate(LoadState(BUNDLES, [BUSY, silent]), NOW_MS, NOW_MS, RULES)
+    found = found_in(BUNDLES, [BUSY, silent])
     assert (found.splits, found.sheds, found.smoothed_usages) == ((), (), {"n1": 0.9})
     barely = IDLE._replace(position=NEWEST._replace(append_time_ms=NOW_MS - RULES.report_lifetime_ms + 1))
-    assert evaluate(LoadState(BUNDLES, [BUSY, barely]), NOW_MS, NOW_MS, RULES).sheds
+    assert found_in(BUNDLES, [BUSY, barely]).sheds
 
 
 def test_bundle_that_moved_lately_rests() -> None:
     """A bundle is not shed again within the grace period after it changed its node: bundles must not bounce."""
     moved = [each._replace(moved_at_ms=NOW_MS - RULES.grace_period_ms + 1) for each in BUNDLES]
-    assert evaluate(LoadState(moved, [IDLE, BUSY]), NOW_MS, NOW_MS, RULES).sheds == ()
+    assert found_in(moved, [IDLE, BUSY]).sheds == ()
     rested = [each._replace(moved_at_ms=NOW_MS - RULES.grace_period_ms) for each in BUNDLES]
-    assert evaluate(LoadState(rested, [IDLE, BUSY]), NOW_MS, NOW_MS, RULES).sheds
+    assert found_in(rested, [IDLE, BUSY]).sheds
 
 
-def test_bundle_counts_for_its_last_reporter() -> None:
-    """A former owner's old report still names the bundle; it must not be proposed, or counted, twice."""
-    gone = node("n0", 0.9, "kv/a", "kv/b")
-    found = evaluate(LoadState(BUNDLES, [gone, IDLE, BUSY]), NOW_MS, NOW_MS, RULES)
-    assert {row.node_id for row in found.splits} | {row.node_id for row in found.sheds} == {"n1"}
-    capped = replace(RULES, split=SplitSettings(max_message_rate_per_s=100, max_bundles_per_namespace=3))
-    assert len(evaluate(LoadState(BUNDLES, [gone, IDLE, BUSY]), NOW_MS, NOW_MS, capped).splits) == 1
-
-
-def test_a_node_whose_other_bundles_moved_keeps_the_last_one() -> None:
-    """What another node has reported since is not its own any more, and a sole bundle is not shed."""
+def test_a_sole_bundle_is_not_shed() -> None:
+    """What another node has reported since is not the node's own any more."""
     bundles = [bundle("kv/a", "n1", 60.0), bundle("kv/b", "n2", 60.0)]
-    assert evaluate(LoadState(bundles, [IDLE, BUSY]), NOW_MS - 1, NOW_MS, RULES).sheds == ()
+    assert found_in(bundles, [IDLE, BUSY]).sheds == ()
 
 
-def test_bundle_nobody_reports_any_more_is_left_alone() -> None:
-    """A bundle that its node's newest report does not name any more was split or dropped: nothing is to be done."""
-    dropped = node("n1", 0.9, "kv/a", "kv/gone")
-    found = evaluate(LoadState(BUNDLES, [IDLE, dropped]), NOW_MS, NOW_MS, RULES)
+def test_bundle_that_is_reported_no_more_is_left_alone() -> None:
+    """A bundle that its node's newest report does not name was split or dropped: nothing is to be done."""
+    former = bundle("kv/b", "n1", 160.0, position=NEWEST._replace(offset=16))
+    found = found_in([BUNDLES[0], bundle("kv/c", "n1"), former], [IDLE, BUSY])
     assert found.splits == ()
     assert [row.bundle_id for row in found.sheds] == ["kv/a"]
+    capped = replace(RULES, split=SplitSettings(max_message_rate_per_s=50, max_bundles_per_namespace=3))
+    assert len(found_in([*BUNDLES, former._replace(bundle_id="kv/z")], [IDLE, BUSY], capped).splits) == 1
+
+
+def test_samples_of_a_report_whose_resources_cannot_be_true_count() -> None:
+    """The node's row is that of an earlier report; its bundles' samples of the later one are its own all the same."""
+    later = [each._replace(position=NEWEST._replace(offset=18)) for each in BUNDLES]
+    assert [row.bundle_id for row in found_in(later, [IDLE, BUSY]).splits] == ["kv/b"]
 
 
 def test_usage_is_smoothed_from_evaluation_to_evaluation() -> None:
     """The former smoothed usage weighs 0.9, but only of a node that took part in the last evaluation."""
     steady = BUSY._replace(smoothed_usage=0.5, smoothed_at_ms=9_000_000)
     returned = IDLE._replace(smoothed_usage=0.8, smoothed_at_ms=8_000_000)
-    found = evaluate(LoadState([], [steady, returned]), NOW_MS, NOW_MS, RULES)
+    found = found_in([], [steady, returned])
     assert found.smoothed_usages == {"n1": 0.5 * 0.9 + (1 - 0.9) * 0.9, "n2": 0.1}
 
 
-@given(st.permutations([BUSY, IDLE, node("n3", 0.4, "kv/c")]), st.permutations([*BUNDLES, bundle("kv/c", "n3", 500.0)]))
+NODE_IDS = ("n1", "n2", "n3", "n4")
+TRAFFIC = st.sampled_from([0.0, 1 * MIB, 5 * MIB, 5 * MIB, 40 * MIB])
+NODES = st.tuples(
+    *(
+        st.builds(
+            partial(node, name),
+            st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9]),
+            reported=st.builds(MessageLoad, TRAFFIC, *[st.just(0.0)] * 3),
+            smoothed_usage=st.none() | st.sampled_from([0.2, 0.8]),
+            smoothed_at_ms=st.just(9),
+        )
+        for name in NODE_IDS
+    )
+)
+BUNDLE_STATES = st.lists(
+    st.builds(
+        lambda name, node_id, rate, traffic, offset, moved: bundle(
+            name,
+            node_id,
+            position=NEWEST._replace(offset=offset),
+            moved_at_ms=moved,
+            averages=UNSEEN_BUNDLE.add(MessageLoad(traffic, 0.0, rate, 0.0)),
+        ),
+        st.sampled_from([f"{space}/{name}" for space in ("a", "b", "pulsar/n1:1") for name in "wxyz"]),
+        st.sampled_from(NODE_IDS),
+        st.sampled_from([1.0, 99.0, 101.0]),
+        TRAFFIC,
+        st.sampled_from([16, 17, 17, 17]),
+        st.sampled_from([None, None, NOW_MS, 1]),
+    ),
+    unique_by=lambda each: each.bundle_id,
+    max_size=10,
+)
+ANY_RULES = st.builds(
+    lambda boundary, quirk, most, least: replace(
+        RULES,
+        shed=ThresholdSettings(
+            min_throughput_mib_per_s=least,
+            lower_boundary_enabled=boundary,
+            smooths_again_for_lower_boundary=quirk,
+        ),
+        split=SplitSettings(max_message_rate_per_s=100, max_bundles_per_namespace=most),
+    ),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 6),
+    st.sampled_from([0.0, 1.0, 10.0]),
+)
+
+
+@given(NODES, BUNDLE_STATES, ANY_RULES)
+def test_bundles_of_hot_nodes_are_enough(
+    nodes: Sequence[NodeState], bundles: list[BundleState], rules: LoadRuleConfig
+) -> None:
+    """The result is that of the rules applied once to all nodes with all bundles, and bundles of others stay away."""
+    counted = counted_nodes(nodes, NOW_MS, rules)
+    owned = PlainBundles(bundles, counted, NOW_MS, rules.grace_period_ms)
+    last_ms = max((each.smoothed_at_ms for each in nodes if each.smoothed_at_ms is not None), default=None)
+    found = evaluate(counted, owned, NOW_MS, last_ms, rules)
+    shedding, splits = plain_evaluation(counted, owned, last_ms, rules)
+    sheds = [(row.node_id, row.bundle_id, row.throughput_bytes_per_s, row.target_bytes_per_s) for row in found.sheds]
+    assert sheds == [(each.node_id, each.bundle_id, each.traffic, each.target) for each in shedding.choices]
+    assert found.smoothed_usages == shedding.memory.smoothed_usages
+    assert [row.bundle_id for row in found.splits] == [choice.bundle.bundle_id for choice in splits]
+
+
+@given(st.permutations([BUSY, IDLE, node("n3", 0.4)]), st.permutations([*BUNDLES, bundle("kv/c", "n3", 500.0)]))
 def test_order_of_rows_does_not_matter(nodes: list[NodeState], bundles: list[BundleState]) -> None:
     """Tables have no order: the same rows give the same candidates, or a repeated batch could propose others."""
-    expected = evaluate(LoadState(sorted(bundles), sorted(nodes)), NOW_MS, NOW_MS, RULES)
-    assert evaluate(LoadState(bundles, nodes), NOW_MS, NOW_MS, RULES) == expected
+    assert found_in(bundles, nodes) == found_in(sorted(bundles), sorted(nodes))

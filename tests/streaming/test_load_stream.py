@@ -1,19 +1,20 @@
 """The stream of load reports on a real broker and real tables: history, dead letters, averages, candidates."""
 
+from dataclasses import replace
+
 from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_candidate, decode_dead_letter
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
-from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
+from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig
 from streaming.jobs.history import start_history
-from streaming.jobs.load import start_load
-from streaming.load_state import LoadState
+from streaming.load.stream import start_load
 from streaming.metrics import PipelineMetrics
 from streaming.table_contracts import (
     BROKER_LOAD_TABLE,
@@ -112,7 +113,8 @@ def test_batches_fold_and_candidates_appear_once(spark: SparkSession, world: Pip
     assert one["smoothed_usage"] == usage(90) * 0.9 + (1 - 0.9) * usage(90)
     assert two["smoothed_usage"] == usage(10) * 0.9 + (1 - 0.9) * usage(20)
     assert [row["long_term"]["sample_count"] for row in world.rows(spark, BUNDLE_LOAD_TABLE)] == [1, 1, 2]
-    assert one["bundle_ids"] == [hot, warm]
+    assert (one["owned_bundle_count"], two["owned_bundle_count"]) == (2, 1)
+    assert one["short_term"]["throughput_in_bytes_per_s"] == 30.0 * MIB
 
 
 def test_published_thresholds_find_nothing_in_small_traffic(spark: SparkSession, world: PipelineWorld) -> None:
@@ -147,16 +149,34 @@ def test_figures_that_cannot_be_true_are_passed_over_and_told(spark: SparkSessio
     assert registry.get_sample_value(name, {"figure": "cpu"}) == 1
     assert registry.get_sample_value(name, {"figure": "throughput_in_bytes_per_s"}) == 1
 
-    # Averages and a smoothed usage that a release without this filter has stored begin again at the next start.
-    state = LoadState.of_rows(world.rows(spark, BUNDLE_LOAD_TABLE), world.rows(spark, BROKER_LOAD_TABLE))
-    broken = state.bundles[one].averages.add(MessageLoad(1e308, 1e308, 0.0, 0.0))
-    state.bundles[one] = state.bundles[one]._replace(averages=broken)
-    state.keep_smoothed({"node-2": 1e297}, state.evaluated_ms or 0)
-    for table, stored in ((BUNDLE_LOAD_TABLE, state.bundle_rows()), (BROKER_LOAD_TABLE, state.node_rows())):
-        frame = spark.createDataFrame(stored, table.schema, verifySchema=False)
-        frame.write.format("delta").mode("overwrite").save(str(world.warehouse_dir / table.name))
-    world.report(load_report("node-2", [bundle_load(wild)], cpu_percent=10, number=2))
-    read_all(lambda: start_load(spark, world.config(rules=EAGER), metrics))
-    assert [row["long_term"]["sample_count"] for row in world.rows(spark, BUNDLE_LOAD_TABLE)] == [1, 1, 2]
-    assert world.rows(spark, BROKER_LOAD_TABLE)[1]["smoothed_usage"] == usage(10)
-    assert registry.get_sample_value(name, {"figure": "smoothed_usage"}) == 1
+
+def test_reports_of_replaced_processes_do_not_count(spark: SparkSession, world: PipelineWorld) -> None:
+    """In the batch in which the process was replaced, and in later ones; its successor's figures stay."""
+    bundle = bundle_load("kv/0x00000000_0x40000000")
+    wild = bundle_load(bundle.bundle_id, bytes_per_s=7_000.0)
+
+    def report(incarnation: int, cpu_percent: float, load: BundleLoad) -> LoadReport:
+        return replace(load_report("node-1", [load], cpu_percent), incarnation=incarnation)
+
+    config, metrics = world.config(), PipelineMetrics(CollectorRegistry())
+    world.report(report(1, 10, bundle), report(2, 20, bundle), report(1, 90, wild))
+    read_all(lambda: start_load(spark, config, metrics))
+    world.report(report(1, 90, wild))
+    read_all(lambda: start_load(spark, config, metrics))
+    assert len(world.rows(spark, LOAD_REPORTS_TABLE)) == 4
+    (row,) = world.rows(spark, BUNDLE_LOAD_TABLE)
+    assert row["long_term"]["sample_count"] == 2
+    assert row["throughput_in_bytes_per_s"] == bundle.throughput_in_bytes_per_s
+    (node,) = world.rows(spark, BROKER_LOAD_TABLE)
+    assert (node["incarnation"], node["weighted_usage"]) == (2, usage(20))
+
+
+def test_a_batch_with_nothing_usable_changes_no_averages(spark: SparkSession, world: PipelineWorld) -> None:
+    """Its records are dead letters, and the stream goes on."""
+    world.send(LOAD_REPORTS, b"node-1", b"junk")
+    config, metrics = world.config(), PipelineMetrics(CollectorRegistry())
+    read_all(lambda: start_load(spark, config, metrics))
+    assert world.rows(spark, BUNDLE_LOAD_TABLE) == world.rows(spark, BROKER_LOAD_TABLE) == []
+    world.report(load_report("node-1"))
+    read_all(lambda: start_load(spark, config, metrics))
+    assert [row["bundle_count"] for row in world.rows(spark, BROKER_LOAD_TABLE)] == [0]

@@ -11,11 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from controlplane.codec.decisions import encode_decision
+from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Term
-from streaming.load_state import LoadState, PlacedReport, Position, Resources
+from streaming.load.rows import BundleSums, Position, Resources
 from streaming.sinks import BatchWriter
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
@@ -30,6 +31,7 @@ from streaming.table_contracts import (
 from streaming.transforms.decision_rows import LogRecord, decision_rows
 from tests.helpers.membership_rows import membership_rows
 from tests.helpers.pipeline_world import random_report
+from tests.helpers.plain_load import PlacedReport, PlainLoad, bundle_row
 from tests.helpers.world import World
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ask-the-tables.md"
@@ -55,8 +57,9 @@ def history(
 
     write(decision_rows(recorded(decisions())), DECISIONS_TABLE)
     loads = loaded()
-    write(loads.bundle_rows(), BUNDLE_LOAD_TABLE)
-    write(loads.node_rows(), BROKER_LOAD_TABLE)
+    write(map(bundle_row, loads.bundles.values()), BUNDLE_LOAD_TABLE)
+    sums = BundleSums(3, *2 * (MessageLoad(1.5, 2.5, 0.5, 0.25),))
+    write((node._replace(sums=sums).row() for node in loads.nodes.values()), BROKER_LOAD_TABLE)
     writer.append(membership_rows(spark, 3), MEMBERSHIP_TABLE)
     letters = spark.sql(
         "select 'dead-letters' topic, 0 partition, id offset, 8L append_time_ms, date'2026-01-02' day, "
@@ -86,9 +89,9 @@ def recorded(whole: Iterable[Decision]) -> list[LogRecord]:
     return [LogRecord(0, offset, 1_000 * offset, None, part) for offset, part in enumerate(parts)]
 
 
-def loaded() -> LoadState:
+def loaded() -> PlainLoad:
     """What two nodes have reported."""
-    source, state = random.Random(7), LoadState()
+    source, state = random.Random(7), PlainLoad()
     for number in range(20):
         report = random_report(source, f"n{number % 2 + 1}", BUNDLE_IDS, number)
         resources = Resources(*(getattr(report, name) for name in Resources._fields))

@@ -27,14 +27,14 @@ def test_contract_holds_together(table: TableContract) -> None:
     assert set(table.key) | set(table.partitioned_by) <= set(table.columns)
     assert len(set(table.columns)) == len(table.columns)
     assert all(field.metadata.get("comment", "").strip() for field in table.fields)
-    assert table.partitioned_by in ((), ("day",))
+    assert table.partitioned_by in ((), ("day",), ("bucket",))
     assert table.row.endswith(".")
     assert table.written.endswith(".")
 
 
 def test_tables_are_what_their_contracts_say(spark: SparkSession, warehouse_dir: Path) -> None:
     """Created tables have the contracts' columns, types, comments and folders; creating them again is harmless."""
-    tables.create_missing(spark, warehouse_dir)
+    tables.create_missing(spark, warehouse_dir, bucket_count=5)
     for table in ALL_TABLES:
         there = {field.name: field for field in tables.read(spark, warehouse_dir, table).schema.fields}
         assert list(there) == list(table.columns)
@@ -44,6 +44,7 @@ def test_tables_are_what_their_contracts_say(spark: SparkSession, warehouse_dir:
         detail = spark.sql(f"DESCRIBE DETAIL delta.`{tables.table_path(warehouse_dir, table)}`").collect()[0]
         assert tuple(detail["partitionColumns"]) == table.partitioned_by
         assert detail["properties"].items() >= table.properties.items()
+    assert tables.bucket_count(spark, warehouse_dir) == 2, "an existing table keeps its number"
 
 
 def test_table_of_another_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_table_of_another_version_is_refused(spark: SparkSession, tmp_path: Path
     other = StructType([*BROKER_LOAD_TABLE.fields[1:], StructField("extra", BROKER_LOAD_TABLE.fields[0].dataType)])
     spark.createDataFrame([], other).write.format("delta").save(tables.table_path(tmp_path, BROKER_LOAD_TABLE))
     with pytest.raises(PrerequisiteError, match="broker_load differs from its contract in extra, node_id"):
-        tables.create_missing(spark, tmp_path)
+        tables.create_missing(spark, tmp_path, bucket_count=2)
 
 
 def test_batch_is_written_once(spark: SparkSession, warehouse_dir: Path) -> None:

@@ -32,6 +32,13 @@ def pipeline() -> None:
 @click.option("--cores", type=click.IntRange(min=1), default=2, help="How many tasks run at once.")
 @click.option("--memory-mib", type=click.IntRange(min=512), default=1_024, help="Heap of Spark's JVM.")
 @click.option(
+    "--buckets",
+    "bucket_count",
+    type=click.IntRange(min=1, max=4_096),
+    default=16,
+    help="Into how many buckets bundle_load is divided when it is created: at least the cores, 2 for few bundles.",
+)
+@click.option(
     "--trigger-interval-ms",
     type=click.IntRange(min=0),
     default=5_000,
@@ -53,6 +60,7 @@ def run(
     tables_dir: Path | None,
     cores: int,
     memory_mib: int,
+    bucket_count: int,
     trigger_interval_ms: int,
     rules: tuple[str, ...],
     metrics_port: int | None,
@@ -69,6 +77,7 @@ def run(
         spark=spark_config(cores, memory_mib),
         rules=parse_settings("--rule", LoadRuleConfig(), rules),
         trigger_interval_ms=trigger_interval_ms,
+        bucket_count=bucket_count,
     )
     with stop_on_signals() as stop:
         with reading(invocation):

@@ -1,19 +1,46 @@
-"""From the current averages to candidates, by the core's rules for the nodes and bundles that count."""
+"""From the current averages to candidates, by the core's rules for the nodes and bundles that count.
 
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+Nodes pass through the driver, bundles do not, except for those that a rule may choose. The rule itself says which nodes
+these are of: it is applied first with a stand-in for the bundles of each node, which is as busy as can be, and the
+bundles of the nodes that it would let shed are fetched in its place, until it names no node with a stand-in.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.bundles.load.averages import MessageLoad, full_averages
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
-from controlplane.core.bundles.shedding.contract import ShedChoice
+from controlplane.core.bundles.shedding.contract import ShedChoice, Shedding
 from controlplane.core.bundles.shedding.threshold import MEAN_USAGE, SMOOTHED_USAGE, ThresholdMemory, ThresholdShedder
 from controlplane.core.bundles.splitting import limits
-from controlplane.core.bundles.splitting.limits import MeasuredBundle, SplitChoice, choose_splits
+from controlplane.core.bundles.splitting.limits import MeasuredBundle, SplitChoice, SplitLimits, choose_splits
 from streaming.config import LoadRuleConfig
-from streaming.load_state import BundleState, LoadState, NodeState
+from streaming.load.rows import BundleState, BundleSums, NodeState
+
+_STAND_IN: Final = BundleHistory(full_averages(MessageLoad(*(float("inf"),) * 4)))
+_NO_SUMS: Final = BundleSums(0, MessageLoad(0.0, 0.0, 0.0, 0.0), MessageLoad(0.0, 0.0, 0.0, 0.0))
+
+
+class OwnedBundles(Protocol):
+    """The bundles that count at an evaluation, wherever they are.
+
+    A bundle counts for the node that reported it last, if that was in the node's newest report.
+    """
+
+    def sums(self) -> Mapping[str, BundleSums]:
+        """The sums of each node that owns a bundle."""
+        ...
+
+    def busiest(self, targets: Mapping[str, float]) -> Iterable[BundleState]:
+        """Of each of these nodes the busiest bundles that may be shed, until they reach its target, in bytes/s."""
+        ...
+
+    def exceeding(self, allowed: SplitLimits) -> tuple[Iterable[BundleState], Mapping[str, int]]:
+        """The bundles that exceed a limit, and how many bundles each of their namespaces has."""
+        ...
 
 
 class SplitRow(NamedTuple):
@@ -63,12 +90,14 @@ class Evaluation(NamedTuple):
         splits: bundles to be split.
         sheds: bundles to be given away.
         smoothed_usages: each counted node's usage, smoothed once more.
+        sums: of each counted node.
     """
 
     evaluated_ms: int
     splits: tuple[SplitRow, ...]
     sheds: tuple[ShedRow, ...]
     smoothed_usages: Mapping[str, float]
+    sums: Mapping[str, BundleSums]
 
 
 def due_evaluation(now_ms: int, last_evaluated_ms: int | None, interval_ms: int) -> int | None:
@@ -77,91 +106,98 @@ def due_evaluation(now_ms: int, last_evaluated_ms: int | None, interval_ms: int)
     return evaluated_ms if last_evaluated_ms is None or evaluated_ms > last_evaluated_ms else None
 
 
-def evaluate(state: LoadState, evaluated_ms: int, now_ms: int, rules: LoadRuleConfig) -> Evaluation:
-    """Apply both rules to the nodes whose newest report is not too old.
+def counted_nodes(nodes: Iterable[NodeState], now_ms: int, rules: LoadRuleConfig) -> list[NodeState]:
+    """The nodes whose newest report is not too old, by name, so that ties have one result."""
+    return sorted(node for node in nodes if now_ms - node.position.append_time_ms < rules.report_lifetime_ms)
 
-    A bundle counts for the node that reported it last. Nodes are ordered by name and bundles by id, so that ties have
-    one result.
+
+def evaluate(
+    counted: Sequence[NodeState],
+    bundles: OwnedBundles,
+    evaluated_ms: int,
+    last_evaluated_ms: int | None,
+    rules: LoadRuleConfig,
+) -> Evaluation:
+    """Apply both rules.
 
     Args:
-        state: every node and bundle that was reported.
+        counted: see :func:`counted_nodes`.
+        bundles: those that count of these nodes.
         evaluated_ms: log time of this evaluation.
-        now_ms: log time of the newest report.
+        last_evaluated_ms: log time of the one before; None if there was none.
         rules: thresholds and times.
     """
-    alive = [
-        node
-        for node in sorted(state.nodes.values())
-        if now_ms - node.position.append_time_ms < rules.report_lifetime_ms
-    ]
-    known = state.bundles
-    owned = {node.node_id: _owned(node, known) for node in alive}
-    last_evaluated_ms = state.evaluated_ms
+    sums = bundles.sums()
     # A node that missed an evaluation was away. It starts again, like one that has left and come back.
     former = {
         node.node_id: node.smoothed_usage
-        for node in alive
+        for node in counted
         if node.smoothed_usage is not None and node.smoothed_at_ms == last_evaluated_ms
     }
-    resting = {
-        bundle.bundle_id
-        for bundle in known.values()
-        if bundle.moved_at_ms is not None and now_ms - bundle.moved_at_ms < rules.grace_period_ms
-    }
     shedder = ThresholdShedder(rules.shed)
-    shedding = shedder.shed_by_usage(
-        _view(alive, owned, known, resting),
-        {node.node_id: node.weighted_usage for node in alive},
-        ThresholdMemory(former),
-    )
+    shedding, chosen = _shed(shedder, counted, bundles, sums, ThresholdMemory(former))
     mean_usage = shedding.figures[MEAN_USAGE]
-    counts: dict[str, int] = {}
-    for bundle in (each for mine in owned.values() for each in mine):
-        counts[bundle.namespace] = counts.get(bundle.namespace, 0) + 1
-    measured = [_measured(bundle) for mine in owned.values() for bundle in mine]
-    splits = choose_splits(measured, counts, len(alive), rules.split)
+    exceeding, counts = bundles.exceeding(rules.split)
+    big = {bundle.bundle_id: bundle for bundle in sorted(exceeding, key=lambda each: (each.node_id, each.bundle_id))}
+    splits = choose_splits([_measured(bundle) for bundle in big.values()], counts, len(counted), rules.split)
     return Evaluation(
         evaluated_ms,
-        tuple(_split_row(choice, known[choice.bundle.bundle_id], evaluated_ms) for choice in splits),
+        tuple(_split_row(choice, big[choice.bundle.bundle_id], evaluated_ms) for choice in splits),
         tuple(
-            _shed_row(choice, known[choice.bundle_id], evaluated_ms, mean_usage, shedder) for choice in shedding.choices
+            _shed_row(choice, chosen[choice.bundle_id], evaluated_ms, mean_usage, shedder)
+            for choice in shedding.choices
         ),
         shedding.memory.smoothed_usages,
+        {node.node_id: sums.get(node.node_id, _NO_SUMS) for node in counted},
     )
 
 
-def _owned(node: NodeState, known: Mapping[str, BundleState]) -> list[BundleState]:
-    mine = (known[bundle_id] for bundle_id in sorted(node.bundle_ids) if bundle_id in known)
-    return [bundle for bundle in mine if bundle.node_id == node.node_id]
+def _shed(
+    shedder: ThresholdShedder,
+    counted: Sequence[NodeState],
+    bundles: OwnedBundles,
+    sums: Mapping[str, BundleSums],
+    memory: ThresholdMemory,
+) -> tuple[Shedding[ThresholdMemory], Mapping[str, BundleState]]:
+    """The result of the rule, and the bundles among which it has chosen.
+
+    A node with a stand-in is chosen whenever it would be chosen with its bundles. Where the rule chooses none of them,
+    the result is that of the nodes' own bundles. Each turn fetches the bundles of at least one more node.
+    """
+    fetched: dict[str, list[BundleState]] = {}
+    usages = {node.node_id: node.weighted_usage for node in counted}
+    while True:
+        shedding = shedder.shed_by_usage(_view(counted, sums, fetched), usages, memory)
+        targets = {choice.node_id: choice.target for choice in shedding.choices if choice.node_id not in fetched}
+        if not targets:
+            return shedding, {bundle.bundle_id: bundle for mine in fetched.values() for bundle in mine}
+        fetched.update({node_id: [] for node_id in targets})
+        for bundle in sorted(bundles.busiest(targets), key=lambda each: each.bundle_id):
+            fetched[bundle.node_id].append(bundle)
 
 
 def _view(
-    alive: Sequence[NodeState],
-    owned: Mapping[str, Sequence[BundleState]],
-    known: Mapping[str, BundleState],
-    resting: AbstractSet[str],
+    counted: Sequence[NodeState], sums: Mapping[str, BundleSums], fetched: Mapping[str, Sequence[BundleState]]
 ) -> LoadView:
-    """The nodes without bundles that another node has reported since."""
-    nodes = {
-        node.node_id: NodeView(
-            NodeLoad(
-                node.node_id,
-                traffic=node.reported,
-                bundles=tuple(
-                    bundle_id
-                    for bundle_id in node.bundle_ids
-                    if bundle_id not in known or known[bundle_id].node_id == node.node_id
-                ),
-            )
-        )
-        for node in alive
-    }
-    bundles = {
-        bundle.bundle_id: BundleHistory(bundle.averages, bundle.newest.topic_count)
-        for mine in owned.values()
-        for bundle in mine
-    }
-    return LoadView(nodes, bundles, resting)
+    """The nodes with the bundles that were fetched, or a stand-in that has any bundle's greatest traffic.
+
+    The rule asks of a node's bundles also whether there is but one. Names without a history make up the number.
+    """
+    nodes: dict[str, NodeView] = {}
+    histories: dict[str, BundleHistory] = {}
+    for node in counted:
+        owned_count = sums.get(node.node_id, _NO_SUMS).owned_count
+        if node.node_id in fetched:
+            known = {
+                bundle.bundle_id: BundleHistory(bundle.averages, bundle.newest.topic_count)
+                for bundle in fetched[node.node_id]
+            }
+        else:
+            known = {f"{node.node_id}/busiest": _STAND_IN} if owned_count else {}
+        others = [f"{node.node_id}/other-{number}" for number in range(min(owned_count, 2) - len(known))]
+        nodes[node.node_id] = NodeView(NodeLoad(node.node_id, traffic=node.reported, bundles=(*known, *others)))
+        histories |= known
+    return LoadView(nodes, histories, frozenset())
 
 
 def _measured(bundle: BundleState) -> MeasuredBundle:

@@ -1,0 +1,1 @@
+"""The stream of load reports, divided over executors: decoding, the fold of each bucket, nodes, candidates."""

@@ -1,0 +1,161 @@
+"""The samples of a bucket folded into its rows of ``bundle_load``, as columns of Arrow; runs on executors.
+
+A bucket is a fixed share of all bundles, by the hash of their ids, and a partition of the table. What is done here is
+the translation: ids to numbers and back. The fold is the core's.
+"""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.sample_fold import (
+    NONE,
+    AverageColumns,
+    BundleColumns,
+    FoldedOffsets,
+    Loads,
+    Numbers,
+    SampleColumns,
+    are_plausible,
+    fold_samples,
+    unseen_bundles,
+)
+from controlplane.core.bundles.reports import BundleLoad
+from streaming.table_contracts import BUNDLE_LOAD_TABLE
+
+_SCHEMA: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
+_FIGURES: Final = BundleLoad._fields[1:]
+_POSITION: Final = {"report_time_ms": "append_time_ms", "report_partition": "partition", "report_offset": "offset"}
+"""Columns of a row, and those of the sample from which they come."""
+
+
+def bucket_of(bundle_id: Column, bucket_count: int) -> Column:
+    """The bucket of a bundle. It may never change for a table."""
+    return F.pmod(F.xxhash64(bundle_id), F.lit(bucket_count)).cast("int")
+
+
+def samples_of(reports: DataFrame, bucket_count: int) -> DataFrame:
+    """One row for each bundle of each report."""
+    taken_apart = reports.select(
+        "partition", "offset", "append_time_ms", "payload.node_id", F.explode("payload.bundles").alias("bundle")
+    ).select("partition", "offset", "append_time_ms", "node_id", "bundle.*")
+    return taken_apart.withColumn("bucket", bucket_of(F.col("bundle_id"), bucket_count))
+
+
+def folded(stored: DataFrame, samples: DataFrame) -> DataFrame:
+    """The rows of every bucket that has samples, after them.
+
+    Args:
+        stored: rows of ``bundle_load``.
+        samples: as :func:`samples_of` makes them.
+    """
+    of_buckets = stored.groupBy("bucket").cogroup(samples.groupBy("bucket"))
+    return of_buckets.applyInArrow(fold_bucket, BUNDLE_LOAD_TABLE.schema)
+
+
+def fold_bucket(stored: pa.Table, samples: pa.Table) -> pa.Table:
+    """The rows of one bucket after its samples; none if it has no samples, so that it is not written again.
+
+    Samples that cannot be true are passed over.
+    """
+    if not samples.num_rows:
+        return _SCHEMA.empty_table()
+    bucket = samples["bucket"][0].as_py()
+    samples = samples.filter(pa.array(are_plausible(_loads(samples))))
+    bundle_ids, bundle = _numbered(stored["bundle_id"], samples["bundle_id"])
+    node_ids, node = _numbered(stored["node_id"], samples["node_id"])
+    stored_count = stored.num_rows
+    result = fold_samples(
+        _bundles(stored, node[:stored_count], len(bundle_ids)),
+        _offsets(stored["folded_offsets"]),
+        SampleColumns(
+            bundle[stored_count:],
+            node[stored_count:],
+            _numbers(samples["append_time_ms"]),
+            _numbers(samples["partition"]),
+            _numbers(samples["offset"]),
+            _loads(samples),
+        ),
+    )
+    newest = np.where(result.newest == NONE, np.arange(len(bundle_ids)), stored_count + result.newest)
+    columns = {
+        "bundle_id": bundle_ids,
+        "bucket": pa.array(np.full(len(bundle_ids), bucket, np.int32)),
+        "namespace": pc.replace_substring_regex(bundle_ids, "/[^/]*$", ""),
+        "node_id": node_ids.take(pa.array(result.bundles.node)),
+        **{name: _newest(stored[name], samples[source], newest) for name, source in _POSITION.items()},
+        "first_report_time_ms": pa.array(result.bundles.first_report_time_ms),
+        "moved_at_ms": pa.array(result.bundles.moved_at_ms, mask=result.bundles.moved_at_ms == NONE),
+        **{name: _newest(stored[name], samples[name], newest) for name in _FIGURES},
+        "short_term": _average_structs(result.bundles.short_term, "short_term"),
+        "long_term": _average_structs(result.bundles.long_term, "long_term"),
+        "folded_offsets": _offset_maps(result.folded, len(bundle_ids)),
+    }
+    return pa.table([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
+
+
+def _numbered(stored: pa.ChunkedArray, sampled: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
+    """The different names in the order in which they appear, and each row's number among them."""
+    names = pa.chunked_array([*stored.chunks, *sampled.chunks], pa.string())
+    encoded = _one_chunk(names).dictionary_encode()
+    return encoded.dictionary, _numbers(encoded.indices)
+
+
+def _bundles(stored: pa.Table, node: Numbers, count: int) -> BundleColumns:
+    """What is stored, followed by bundles that have no row yet."""
+    known, made = stored.num_rows, unseen_bundles(count)
+    made.node[:known] = node
+    made.first_report_time_ms[:known] = _numbers(stored["first_report_time_ms"])
+    made.moved_at_ms[:known] = _numbers(pc.fill_null(stored["moved_at_ms"], NONE))
+    for name, average in (("short_term", made.short_term), ("long_term", made.long_term)):
+        rows = _one_chunk(stored[name])
+        average.sample_count[:known] = _numbers(pc.struct_field(rows, "sample_count"))
+        for place, field in enumerate(MessageLoad._fields):
+            average.load[place, :known] = pc.struct_field(rows, field).to_numpy(zero_copy_only=False)
+    return made
+
+
+def _offsets(stored: pa.ChunkedArray) -> FoldedOffsets:
+    maps = _one_chunk(stored)
+    ends = maps.offsets.to_numpy()
+    entries = slice(ends[0], ends[-1])
+    bundle = np.repeat(np.arange(len(maps)), np.diff(ends))
+    return FoldedOffsets(bundle, _numbers(maps.keys[entries]), _numbers(maps.items[entries]))
+
+
+def _loads(samples: pa.Table) -> Loads:
+    return np.stack([samples[name].to_numpy() for name in MessageLoad._fields])
+
+
+def _numbers(values: pa.Array | pa.ChunkedArray) -> Numbers:
+    return np.asarray(
+        values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy(), np.int64
+    )
+
+
+def _newest(stored: pa.ChunkedArray, sampled: pa.ChunkedArray, places: Numbers) -> pa.ChunkedArray:
+    """Of each bundle the value at its place, where those of the samples follow those that are stored."""
+    return pa.chunked_array([*stored.chunks, *sampled.chunks], stored.type).take(pa.array(places))
+
+
+def _average_structs(averages: AverageColumns, name: str) -> pa.StructArray:
+    arrays = [pa.array(averages.sample_count), *(pa.array(mean) for mean in averages.load)]
+    return pa.StructArray.from_arrays(arrays, fields=list(_SCHEMA.field(name).type))
+
+
+def _offset_maps(folded: FoldedOffsets, count: int) -> pa.MapArray:
+    ends = np.searchsorted(folded.bundle, np.arange(count + 1)).astype(np.int32)
+    kind = _SCHEMA.field("folded_offsets").type
+    return pa.MapArray.from_arrays(
+        pa.array(ends), pa.array(folded.partition.astype(np.int32)), pa.array(folded.offset), type=kind
+    )
+
+
+def _one_chunk(values: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)

@@ -1,0 +1,96 @@
+"""Load reports to columns of Arrow: what decoding each record for itself gives, and the core's word on it. No Spark."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from controlplane.codec.framing import default_framing
+from controlplane.codec.inputs import encode_input
+from controlplane.config import LOAD_REPORTS
+from controlplane.core.bundles.load.averages import NO_LOAD
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
+from controlplane.core.bundles.reports import LoadReport, ResourceUsage
+from streaming.decode import RawRow, decode_row
+from streaming.load.decoding import DECODED_TYPE, Judged, decode_batch, judged
+from streaming.load.rows import Position, Resources
+from streaming.table_contracts import LOAD_REPORT_COLUMNS
+from tests.golden.samples import SAMPLES, damaged
+from tests.helpers.pipeline_world import bundle_load, load_report, random_report
+from tests.helpers.plain_load import PlacedReport, PlainLoad
+
+WEIGHTS = ResourceWeights(direct_memory=0.5)
+BUNDLE_IDS = [f"kv/0x{index}0000000_0x{index + 1}0000000" for index in range(6)]
+
+
+def batch_of(records: Sequence[RawRow]) -> pa.RecordBatch:
+    """Raw records as Spark passes them."""
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary(), pa.bool_())
+    columns = zip(*records, strict=True)
+    arrays = [pa.array(list(values), kind) for values, kind in zip(columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(RawRow._fields))
+
+
+def raw(number: int, report: LoadReport) -> RawRow:
+    """A report as a record."""
+    return RawRow(number % 3, number, 1_000 + number, report.node_id.encode(), encode_input(report))
+
+
+def test_columns_are_those_of_each_record() -> None:
+    """Every field of usable records, and reason and bytes of refused ones, in the order of the batch."""
+    source = random.Random(3)
+    reports = [random_report(source, f"n{number}", BUNDLE_IDS, number) for number in range(20)]
+    reports += [sample.value for sample in SAMPLES if isinstance(sample.value, LoadReport)]
+    records = [raw(number, report) for number, report in enumerate(reports)]
+    broken = [case for case in damaged() if case.topic == LOAD_REPORTS]
+    records += [RawRow(0, 100 + number, 5, case.key.encode(), case.value) for number, case in enumerate(broken)]
+    source.shuffle(records)
+    decoded = decode_batch(batch_of(records), default_framing(), WEIGHTS)
+    assert [field.name for field in DECODED_TYPE.fields] == decoded.schema.names
+    payload_type = decoded.schema.field("payload").type
+    for record, columns in zip(records, decoded.to_pylist(), strict=True):
+        refusal, row = decode_row(LOAD_REPORTS, record, default_framing())
+        assert (columns["partition"], columns["offset"], columns["append_time_ms"]) == record[:3]
+        told = None if columns["refusal"] is None else (columns["refusal"]["reason"], columns["refusal"]["detail"])
+        assert told == refusal
+        assert columns["value"] == (None if refusal is None else record.value)
+        assert (columns["judged"] is None) == (refusal is not None)
+        expected = None if row is None else pa.array([row], payload_type).to_pylist()[0]
+        assert columns["payload"] == expected
+    assert LOAD_REPORT_COLUMNS.struct == DECODED_TYPE["payload"].dataType
+
+
+def test_a_batch_may_be_refused_whole() -> None:
+    """No report means no bundle columns to be made of."""
+    (columns,) = decode_batch(batch_of([RawRow(0, 1, 2, b"n", b"junk")]), default_framing(), WEIGHTS).to_pylist()
+    assert columns["payload"] is None
+    assert columns["refusal"]["reason"] == "not_avro_framed"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_report_is_judged_as_it_is_folded_alone(seed: int) -> None:
+    """Usage, sums and figures that cannot be true are those of the plain fold."""
+    source = random.Random(seed)
+    report = random_report(source, "n", BUNDLE_IDS)
+    bundles = [
+        replaced._replace(throughput_in_bytes_per_s=source.choice([1.0, -1.0, 1e300])) for replaced in report.bundles
+    ]
+    cpu = source.choice([report.cpu, ResourceUsage(1e300, 100.0)])
+    report = replace(report, bundles=tuple(bundles), cpu=cpu)
+    plain = PlainLoad()
+    resources = Resources(*(getattr(report, name) for name in Resources._fields))
+    wrong = plain.fold([PlacedReport(Position(1, 0, 1), "n", 1, resources, "1", report.bundles)], WEIGHTS)
+    found = judged(report, WEIGHTS)
+    assert sorted(found.wrong) == sorted(wrong)
+    assert found.is_plausible == ("n" in plain.nodes)
+    if found.is_plausible:
+        assert (found.weighted_usage, found.reported) == (plain.nodes["n"].weighted_usage, plain.nodes["n"].reported)
+
+
+def test_a_report_without_bundles_is_judged() -> None:
+    """A node that owns nothing has its usage."""
+    report = load_report("n", cpu_percent=40)
+    assert judged(report, WEIGHTS) == Judged(weighted_usage(report, WEIGHTS), NO_LOAD, is_plausible=True, wrong=[])
+    assert not judged(load_report("n", [bundle_load("a/b", bytes_per_s=-1)]), WEIGHTS).reported.throughput_bytes_per_s

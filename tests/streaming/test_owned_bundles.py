@@ -1,0 +1,73 @@
+"""Bundles that executors read from the table: the same sums, choices and counts as with all of them in memory."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad
+from controlplane.core.bundles.reports import BundleLoad
+from controlplane.core.bundles.splitting.limits import SplitLimits
+from streaming.load.owned_bundles import StoredBundles
+from streaming.load.rows import BundleState, NodeState, Position
+from streaming.table_contracts import BUNDLE_LOAD_TABLE
+from tests.helpers.plain_load import PlainBundles, bundle_row
+from tests.streaming.test_candidates import MIB, NEWEST, NOW_MS, node
+
+GRACE_MS = 1_000
+
+
+def random_bundles(source: random.Random, count: int) -> list[BundleState]:
+    """Bundles of 8 nodes, some of which another report has left out or are resting."""
+    made = []
+    for number in range(count):
+        loads = [MessageLoad(*(source.uniform(0, 10 * MIB) for _ in range(4))) for _ in range(3)]
+        averages = UNSEEN_BUNDLE.add(loads[0]).add(loads[1]).add(loads[2])
+        bundle_id = f"{source.choice(['a', 'b/c', 'pulsar/n1:1'])}/{number:08x}"
+        newest = BundleLoad(bundle_id, *loads[2], source.choice([1, 5, 2_000]), source.choice([1, 900]), 500, 1)
+        position = source.choice([NEWEST, NEWEST, Position(NOW_MS, 3, 16), Position(NOW_MS + 1, 0, 0)])
+        moved_ms = source.choice([None, None, NOW_MS - 1, NOW_MS - GRACE_MS])
+        made.append(BundleState(bundle_id, f"n{source.randrange(8)}", position, 1, moved_ms, newest, averages, {3: 17}))
+    return made
+
+
+def both(
+    spark: SparkSession, bundles: Sequence[BundleState], nodes: Sequence[NodeState]
+) -> tuple[StoredBundles, PlainBundles]:
+    """The same bundles in a table and in memory."""
+    stored = spark.createDataFrame([bundle_row(each) for each in bundles], BUNDLE_LOAD_TABLE.schema, verifySchema=False)
+    return StoredBundles(stored, nodes, NOW_MS, GRACE_MS), PlainBundles(bundles, nodes, NOW_MS, GRACE_MS)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_tables_answer_as_memory_does(spark: SparkSession, seed: int) -> None:
+    """Sums are equal to the bit; a node does not count, and its bundles do not."""
+    source = random.Random(seed)
+    nodes = [node(f"n{number}", 0.5) for number in range(7)]
+    stored, plain = both(spark, random_bundles(source, 300), nodes)
+    assert stored.sums() == plain.sums()
+    targets = {"n1": 1.0, "n2": 30 * MIB, "n3": 1e12}
+    chosen = list(plain.busiest(targets))
+    assert len(chosen) > 10
+    assert sorted(stored.busiest(targets)) == sorted(chosen)
+    for limits in (
+        SplitLimits(),
+        SplitLimits(max_topics=10, max_sessions=0),
+        SplitLimits(max_sessions=0, limits_sessions_below_one=True),
+        SplitLimits(max_message_rate_per_s=11.5 * MIB, max_bandwidth_mib_per_s=1_000),
+        SplitLimits(max_bandwidth_mib_per_s=12, min_topics=0),
+    ):
+        expected, counts = plain.exceeding(limits)
+        found, found_counts = stored.exceeding(limits)
+        assert sorted(found) == sorted(expected)
+        assert found
+        assert found_counts == {each.namespace: counts[each.namespace] for each in expected}
+
+
+def test_no_bundle_exceeds_anything(spark: SparkSession) -> None:
+    """Nodes without bundles have no sums, and no namespace is counted."""
+    stored, _ = both(spark, random_bundles(random.Random(1), 3), [node("idle", 0.1)])
+    assert stored.sums() == {}
+    assert stored.busiest({"idle": 1.0}) == []
+    assert stored.exceeding(SplitLimits()) == ([], {})
