@@ -29,6 +29,10 @@ ON_KAFKA = {
     "recovery": r"ratio without / with: \d+\.\d",
 }
 """The same for those that need a broker."""
+ON_SPARK = {
+    "pipeline": r"\n +20 this +[\d,]+ +driver \d+\.\d, jvm \d+\.\d, workers \d+\.\d; [\d,]+ MiB\n",
+}
+"""The same for those that need Spark as well."""
 
 
 @pytest.mark.parametrize("name", IN_MEMORY)
@@ -43,6 +47,14 @@ def test_a_benchmark_on_kafka_runs_at_its_smallest_size(name: str, kafka_broker:
     assert re.search(ON_KAFKA[name], _printed(name, "--bootstrap-servers", kafka_broker.bootstrap_servers))
 
 
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_a_benchmark_on_spark_runs_at_its_smallest_size(name: str, kafka_broker: EmbeddedKafka) -> None:
+    """As above; Spark takes its time to start."""
+    printed = _printed(name, "--bootstrap-servers", kafka_broker.bootstrap_servers, timeout_s=400)
+    assert re.search(ON_SPARK[name], printed)
+
+
 def test_every_benchmark_has_a_smallest_run() -> None:
     """A file of the folder is a script with a run in this file, or a part that such a script imports."""
     files = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in BENCHMARKS.glob("*.py")}
@@ -53,15 +65,15 @@ def test_every_benchmark_has_a_smallest_run() -> None:
         if isinstance(node, ast.ImportFrom) and node.module is not None
     }
     parts = {name for name in files if name in imported and not _is_a_script(files[name])}
-    assert files.keys() - parts - {"__init__"} == IN_MEMORY.keys() | ON_KAFKA.keys()
+    assert files.keys() - parts - {"__init__"} == IN_MEMORY.keys() | ON_KAFKA.keys() | ON_SPARK.keys()
 
 
 def _is_a_script(tree: ast.Module) -> bool:
     return any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)
 
 
-def _printed(name: str, *words: str) -> str:
+def _printed(name: str, *words: str, timeout_s: float = 100) -> str:
     command = [sys.executable, "-m", f"benchmarks.{name}", "--smallest", *words]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=timeout_s)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
