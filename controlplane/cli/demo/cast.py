@@ -96,7 +96,8 @@ class Cast:
     def start_pipeline(self) -> None:
         """Start the Spark application with the lowered thresholds."""
         rules = [word for rule in LOWERED_RULES for word in ("--rule", rule)]
-        self.stage.start_command("pipeline", "pipeline", "run", "--tables-dir", str(self.stage.delta_dir), *rules)
+        words = ("pipeline", "run", "--tables-dir", str(self.stage.delta_dir), "--buckets", "2")
+        self.stage.start_command("pipeline", *words, *rules)
 
     def pipeline_writes(self) -> str | None:
         """The folder of a table whose second version, the first with rows, the pipeline has written; else None."""
