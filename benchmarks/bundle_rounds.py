@@ -7,13 +7,13 @@ from typing import Any
 from benchmarks.bundle_views import NAMESPACES, rules_of, transfer_view_of
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, message_load
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, bundles_to_store, fold
-from controlplane.core.bundles.load.measured_node import Resources, measured
+from controlplane.core.bundles.load.measured_node import measured
 from controlplane.core.bundles.load.plausible import plausible
 from controlplane.core.bundles.load.report_rule import ReportSettings, need_report
 from controlplane.core.bundles.load.smoothed_node import NO_MEASUREMENT, SmoothingSettings, smoothed
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings, top_bundles
-from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad
+from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, Resources
 from controlplane.core.bundles.placement.assignment import assign
 from controlplane.core.bundles.placement.context import ExtensibleContext, RegisteredNode, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace, PlacementStrategy

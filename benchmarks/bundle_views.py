@@ -9,9 +9,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from controlplane.core.bundles.load.averages import BundleAverages, TimeAverage, message_load, node_averages
-from controlplane.core.bundles.load.measured_node import Resources, measured
+from controlplane.core.bundles.load.measured_node import measured
 from controlplane.core.bundles.load.stored_load import StoredLoad
-from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
+from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView, Resources
 from controlplane.core.bundles.placement.context import PlacementPolicies
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage

@@ -8,7 +8,7 @@ few hundred microseconds for a report of 20 bundles, which is fast enough.)
 import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -37,7 +37,7 @@ INPUT_COLUMNS: Final[Mapping[str, RecordColumns]] = MappingProxyType(
 )
 
 REFUSAL_TYPE: Final = StructType([StructField("reason", StringType()), StructField("detail", StringType())])
-_KEY_VALUE_TYPE: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
+KEY_VALUE_TYPE: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
 _DEAD_LETTER_FIELDS: Final = DEAD_LETTERS_TABLE.fields[5:]
 
 _Row: TypeAlias = tuple[object, ...]
@@ -54,8 +54,8 @@ class RawRow(NamedTuple):
     is_append_time: bool = True
 
 
-def decode_row(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, str] | None, _Row | None]:
-    """A record as (refusal, columns), exactly one of which is not None.
+def decode_payload(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, str] | None, Any]:
+    """A record as (reason and detail of its refusal, the core's value), exactly one of which is not None.
 
     Args:
         topic: an input topic without the cluster's prefix.
@@ -63,10 +63,15 @@ def decode_row(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, st
         framing: how the cluster's records are framed.
     """
     try:
-        record = decode_input(topic, raw, framing)
+        return None, decode_input(topic, raw, framing).payload
     except InvalidInputError as refused:
         return (refused.reason, refused.detail), None
-    return None, INPUT_COLUMNS[topic].row(record.payload)
+
+
+def decode_row(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, str] | None, _Row | None]:
+    """A record as (refusal, columns), exactly one of which is not None; see :func:`decode_payload`."""
+    refusal, payload = decode_payload(topic, raw, framing)
+    return refusal, None if payload is None else INPUT_COLUMNS[topic].row(payload)
 
 
 def _as_bytes(value: bytes | bytearray | None) -> bytes | None:
@@ -105,14 +110,14 @@ def _decoder(topic: str, schema_ids: tuple[tuple[int, str], ...]) -> Callable[..
         is_append_time: bool,  # noqa: FBT001 - as Spark passes columns
     ) -> tuple[tuple[str, str] | None, _Row | None]:
         raw = RawRow(partition, offset, append_time_ms, _as_bytes(key), _as_bytes(value), is_append_time)
-        return decode_row(topic, raw, _framing(schema_ids))
+        return decode_row(topic, raw, framing_of(schema_ids))
 
     # Nondeterministic, so that Spark does not run it twice for its two columns.
     return F.udf(decode, result, useArrow=False).asNondeterministic()
 
 
 @functools.cache
-def _framing(schema_ids: tuple[tuple[int, str], ...]) -> Framing:
+def framing_of(schema_ids: tuple[tuple[int, str], ...]) -> Framing:
     """One for each worker process."""
     return framing_with(dict(schema_ids))
 
@@ -130,7 +135,7 @@ def dead_letter_records(refused: DataFrame, topic: str) -> DataFrame:
         key = str(Coordinates(topic, partition, offset, append_time_ms)).encode()
         return key, encode_dead_letter(letter)
 
-    both = F.udf(encode, _KEY_VALUE_TYPE, useArrow=False)(
+    both = F.udf(encode, KEY_VALUE_TYPE, useArrow=False)(
         "partition", "offset", "append_time_ms", "value", "refusal.reason", "refusal.detail"
     )
     return refused.select(both.alias("both")).select("both.*")

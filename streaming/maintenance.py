@@ -19,7 +19,7 @@ _COMPACTED_DAYS = 1
 def maintain(session: SparkSession, warehouse_dir: Path, now: datetime | None = None) -> None:
     """Join the small files of the last two days and remove those that were replaced long enough ago.
 
-    Tables that are replaced are not compacted, because each batch writes their one file again, and a concurrent
+    Tables that are replaced are not compacted, because each batch writes their files again, and a concurrent
     compaction would make one of the two fail. How long replaced files are kept, for running queries, is a property of
     the table.
     """

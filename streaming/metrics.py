@@ -56,7 +56,7 @@ class PipelineMetrics:
         )
         self.implausible_figures = Counter(
             "controlplane_pipeline_implausible_figures",
-            "Figures of load reports and of stored loads that cannot be true and were passed over, by figure",
+            "Figures of load reports that cannot be true and were passed over, by figure",
             ["figure"],
             registry=registry,
         )

@@ -83,8 +83,9 @@ def _settings(config: SparkConfig) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # VACUUM lists each table's folder in so many tasks: the default of 10,000 takes minutes for a few files.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": parts,
-        # A load report may be wide.
+        # A load report of 100 bundles takes some 10 KB as columns: 20 MB at once, where the default makes 100 MB of it.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
+        "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
         # The decoders return nested rows, which they make themselves: see decode.py.
         "spark.sql.execution.pythonUDF.arrow.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",

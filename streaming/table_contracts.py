@@ -231,7 +231,7 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
     key=("bundle_id",),
     fields=(
         column("bundle_id", StringType(), "Namespace and bounds, for example `kv/0x00000000_0x40000000`."),
-        column(BUCKET_COLUMN, IntegerType(), "The bucket by the hash of the id: batches write whole buckets."),
+        column(BUCKET_COLUMN, IntegerType(), "The number of its bucket, by the hash of its id."),
         column("namespace", StringType(), "The namespace of the bundle."),
         column("node_id", StringType(), "The node that reported it last."),
         column("report_time_ms", LongType(), "Append time of the newest report, in milliseconds since 1970."),

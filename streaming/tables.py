@@ -70,7 +70,7 @@ def _create(session: SparkSession, warehouse_dir: Path, table: TableContract, bu
     builder.execute()
 
 
-def bucket_count(session: SparkSession, warehouse_dir: Path) -> int:
+def stored_bucket_count(session: SparkSession, warehouse_dir: Path) -> int:
     """Into how many buckets ``bundle_load`` was divided when it was created.
 
     Raises:
@@ -80,10 +80,8 @@ def bucket_count(session: SparkSession, warehouse_dir: Path) -> int:
     (row,) = DeltaTable.forPath(session, path).detail().select("properties").collect()
     number = row["properties"].get(_BUCKET_COUNT, "")
     if not number.isdigit() or number == "0":
-        message = (
-            f"the table {path} has lost its property {_BUCKET_COUNT}: restore the table, or move it away with its "
-        )
-        raise PrerequisiteError(message + "checkpoint and start afresh")
+        message = f"the table {path} has lost its property {_BUCKET_COUNT}: restore it, or move the whole "
+        raise PrerequisiteError(message + "folder away and start afresh")
     return int(number)
 
 

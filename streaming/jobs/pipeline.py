@@ -25,7 +25,7 @@ from controlplane.errors import (
 from streaming.config import PipelineConfig
 from streaming.jobs.decision_log import start_decisions
 from streaming.jobs.history import start_history
-from streaming.load.stream import start_load
+from streaming.jobs.load import start_load
 from streaming.maintenance import maintain
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session

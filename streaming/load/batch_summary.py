@@ -7,10 +7,11 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.incarnations import IncarnationReports
 from controlplane.core.bundles.load.plausible import Implausible
+from controlplane.core.bundles.load.reported_state import NodeState, Position
+from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import ResourceUsage
-from streaming.load.incarnations import Run
-from streaming.load.rows import NodeState, Position, Resources
 
 _TOLD_FIGURES: Final = 10
 """How many figures that cannot be true are told with their values."""
@@ -21,15 +22,15 @@ class BatchSummary(NamedTuple):
 
     Attributes:
         refused: the number of refused records by reason.
-        runs: the usable reports of each node and incarnation.
+        incarnations: the usable reports of each node and incarnation.
         newest_ms: append time of the newest usable report; None if there is none.
-        has_wrong_figures: whether a usable report has figures that cannot be true.
+        has_implausible_figures: whether a usable report has figures that cannot be true.
     """
 
     refused: Mapping[str, int]
-    runs: Sequence[Run]
+    incarnations: Sequence[IncarnationReports]
     newest_ms: int | None
-    has_wrong_figures: bool
+    has_implausible_figures: bool
 
 
 def summary_of(decoded: DataFrame) -> BatchSummary:
@@ -38,11 +39,11 @@ def summary_of(decoded: DataFrame) -> BatchSummary:
     header = F.struct(
         *Position._fields,
         *(F.col(f"payload.{name}").alias(name) for name in (*Resources._fields, "version")),
-        F.size("payload.bundles").alias("bundle_count"),
-        F.col("judged.weighted_usage").alias("weighted_usage"),
-        F.col("judged.reported").alias("reported"),
+        F.col("figures.bundle_count").alias("bundle_count"),
+        F.col("figures.weighted_usage").alias("weighted_usage"),
+        F.col("figures.reported").alias("reported"),
     )
-    is_plausible = F.col("judged.is_plausible")
+    is_plausible = F.col("figures.is_plausible")
     rows = (
         decoded.groupBy("refusal.reason", "payload.node_id", "payload.incarnation")
         .agg(
@@ -50,30 +51,30 @@ def summary_of(decoded: DataFrame) -> BatchSummary:
             F.min(F.when(is_plausible, position)).alias("first"),
             F.max(F.when(is_plausible, header)).alias("newest"),
             F.max("append_time_ms").alias("newest_ms"),
-            F.sum(F.size("judged.wrong")).alias("wrong_count"),
+            F.sum(F.size("figures.implausible")).alias("implausible_count"),
         )
         .collect()
     )
     usable = [row for row in rows if row["reason"] is None]
     return BatchSummary(
         {row["reason"]: row["count"] for row in rows if row["reason"] is not None},
-        [_run(row) for row in usable],
+        [_incarnation(row) for row in usable],
         max((row["newest_ms"] for row in usable), default=None),
-        any(row["wrong_count"] > 0 for row in usable),
+        any(row["implausible_count"] > 0 for row in usable),
     )
 
 
-def wrong_figures(usable: DataFrame) -> tuple[Mapping[str, int], Sequence[Implausible]]:
+def implausible_figures(usable: DataFrame) -> tuple[Mapping[str, int], Sequence[Implausible]]:
     """How often each figure cannot be true, by its name, and the first ones in the order of the log."""
-    figures = usable.select(*Position._fields, F.explode("judged.wrong").alias("figure"))
+    figures = usable.select(*Position._fields, F.explode("figures.implausible").alias("figure"))
     counts = figures.groupBy("figure.name").count().collect()
     first = figures.orderBy(*Position._fields, "figure").limit(_TOLD_FIGURES).collect()
     return {row["name"]: row["count"] for row in counts}, [Implausible(*row["figure"]) for row in first]
 
 
-def _run(row: Row) -> Run:
+def _incarnation(row: Row) -> IncarnationReports:
     first, newest = row["first"], row["newest"]
-    return Run(
+    return IncarnationReports(
         row["node_id"],
         row["incarnation"],
         None if first is None else Position(*first),

@@ -4,12 +4,13 @@ A bucket is a fixed share of all bundles, by the hash of their ids, and a partit
 the translation: ids to numbers and back. The fold is the core's.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -27,25 +28,39 @@ from controlplane.core.bundles.load.sample_fold import (
     unseen_bundles,
 )
 from controlplane.core.bundles.reports import BundleLoad
-from streaming.table_contracts import BUNDLE_LOAD_TABLE
+from controlplane.errors import InvariantViolationError
+from streaming.table_contracts import BUCKET_COLUMN, BUNDLE_LOAD_TABLE
 
 _SCHEMA: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
 _FIGURES: Final = BundleLoad._fields[1:]
+_TRIED_FOR_EACH: Final = 64
+"""How many numbers are tried for each bucket: none with its remainder among them is one case in 10^27."""
 _POSITION: Final = {"report_time_ms": "append_time_ms", "report_partition": "partition", "report_offset": "offset"}
 """Columns of a row, and those of the sample from which they come."""
 
 
-def bucket_of(bundle_id: Column, bucket_count: int) -> Column:
-    """The bucket of a bundle. It may never change for a table."""
-    return F.pmod(F.xxhash64(bundle_id), F.lit(bucket_count)).cast("int")
+def bucket_numbers(session: SparkSession, count: int) -> tuple[int, ...]:
+    """The numbers of a table's buckets.
+
+    Spark gives a group to a task by the hash of its key. The k-th number is the least one whose hash leaves k, so that
+    each task of a number that divides ``count`` gets as many buckets as any other. With 0, 1, 2, ... one of two tasks
+    would get both of two buckets.
+    """
+    numbers = session.range(_TRIED_FOR_EACH * count).select(F.col("id").cast("int").alias("number"))
+    remainder = F.pmod(F.hash("number"), F.lit(count)).alias("remainder")
+    rows = numbers.groupBy(remainder).agg(F.min("number").alias("number")).orderBy("remainder").collect()
+    if len(rows) != count:
+        raise InvariantViolationError(f"{count} buckets have no numbers below {_TRIED_FOR_EACH * count}")
+    return tuple(row["number"] for row in rows)
 
 
-def samples_of(reports: DataFrame, bucket_count: int) -> DataFrame:
-    """One row for each bundle of each report."""
+def samples_of(reports: DataFrame, numbers: Sequence[int]) -> DataFrame:
+    """One row for each bundle of each report, with the number of its bucket, which may never change for a table."""
     taken_apart = reports.select(
         "partition", "offset", "append_time_ms", "payload.node_id", F.explode("payload.bundles").alias("bundle")
     ).select("partition", "offset", "append_time_ms", "node_id", "bundle.*")
-    return taken_apart.withColumn("bucket", bucket_of(F.col("bundle_id"), bucket_count))
+    place = F.pmod(F.xxhash64("bundle_id"), F.lit(len(numbers))).cast("int")
+    return taken_apart.withColumn(BUCKET_COLUMN, F.get(F.array(*map(F.lit, numbers)), place))
 
 
 def folded(stored: DataFrame, samples: DataFrame) -> DataFrame:
@@ -55,7 +70,7 @@ def folded(stored: DataFrame, samples: DataFrame) -> DataFrame:
         stored: rows of ``bundle_load``.
         samples: as :func:`samples_of` makes them.
     """
-    of_buckets = stored.groupBy("bucket").cogroup(samples.groupBy("bucket"))
+    of_buckets = stored.groupBy(BUCKET_COLUMN).cogroup(samples.groupBy(BUCKET_COLUMN))
     return of_buckets.applyInArrow(fold_bucket, BUNDLE_LOAD_TABLE.schema)
 
 
@@ -66,7 +81,7 @@ def fold_bucket(stored: pa.Table, samples: pa.Table) -> pa.Table:
     """
     if not samples.num_rows:
         return _SCHEMA.empty_table()
-    bucket = samples["bucket"][0].as_py()
+    bucket = samples[BUCKET_COLUMN][0].as_py()
     samples = samples.filter(pa.array(are_plausible(_loads(samples))))
     bundle_ids, bundle = _numbered(stored["bundle_id"], samples["bundle_id"])
     node_ids, node = _numbered(stored["node_id"], samples["node_id"])
@@ -83,11 +98,12 @@ def fold_bucket(stored: pa.Table, samples: pa.Table) -> pa.Table:
             _loads(samples),
         ),
     )
+    # A bundle without a row has a sample that counts: nothing of it was folded before.
     newest = np.where(result.newest == NONE, np.arange(len(bundle_ids)), stored_count + result.newest)
     columns = {
         "bundle_id": bundle_ids,
-        "bucket": pa.array(np.full(len(bundle_ids), bucket, np.int32)),
-        "namespace": pc.replace_substring_regex(bundle_ids, "/[^/]*$", ""),
+        BUCKET_COLUMN: pa.array(np.full(len(bundle_ids), bucket, np.int32)),
+        "namespace": pc.replace_substring_regex(bundle_ids, "(^|/)[^/]*$", ""),
         "node_id": node_ids.take(pa.array(result.bundles.node)),
         **{name: _newest(stored[name], samples[source], newest) for name, source in _POSITION.items()},
         "first_report_time_ms": pa.array(result.bundles.first_report_time_ms),

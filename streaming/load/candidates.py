@@ -11,17 +11,18 @@ from typing import Final, NamedTuple, Protocol
 
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.candidate import Candidate
-from controlplane.core.bundles.load.averages import MessageLoad, full_averages
+from controlplane.core.bundles.load.averages import NO_LOAD, MessageLoad, full_averages
+from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.shedding.contract import ShedChoice, Shedding
 from controlplane.core.bundles.shedding.threshold import MEAN_USAGE, SMOOTHED_USAGE, ThresholdMemory, ThresholdShedder
 from controlplane.core.bundles.splitting import limits
 from controlplane.core.bundles.splitting.limits import MeasuredBundle, SplitChoice, SplitLimits, choose_splits
 from streaming.config import LoadRuleConfig
-from streaming.load.rows import BundleState, BundleSums, NodeState
 
+_GREATEST_LONG: Final = 2**63 - 1
 _STAND_IN: Final = BundleHistory(full_averages(MessageLoad(*(float("inf"),) * 4)))
-_NO_SUMS: Final = BundleSums(0, MessageLoad(0.0, 0.0, 0.0, 0.0), MessageLoad(0.0, 0.0, 0.0, 0.0))
+_NO_SUMS: Final = BundleSums(0, NO_LOAD, NO_LOAD)
 
 
 class OwnedBundles(Protocol):
@@ -106,6 +107,11 @@ def due_evaluation(now_ms: int, last_evaluated_ms: int | None, interval_ms: int)
     return evaluated_ms if last_evaluated_ms is None or evaluated_ms > last_evaluated_ms else None
 
 
+def last_evaluation_ms(nodes: Iterable[NodeState]) -> int | None:
+    """Log time of the last evaluation in which one of the nodes took part; None if there was none."""
+    return max((node.smoothed_at_ms for node in nodes if node.smoothed_at_ms is not None), default=None)
+
+
 def counted_nodes(nodes: Iterable[NodeState], now_ms: int, rules: LoadRuleConfig) -> list[NodeState]:
     """The nodes whose newest report is not too old, by name, so that ties have one result."""
     return sorted(node for node in nodes if now_ms - node.position.append_time_ms < rules.report_lifetime_ms)
@@ -137,7 +143,7 @@ def evaluate(
     shedder = ThresholdShedder(rules.shed)
     shedding, chosen = _shed(shedder, counted, bundles, sums, ThresholdMemory(former))
     mean_usage = shedding.figures[MEAN_USAGE]
-    exceeding, counts = bundles.exceeding(rules.split)
+    exceeding, counts = bundles.exceeding(rules.split) if _may_split(counted, rules) else ((), {})
     big = {bundle.bundle_id: bundle for bundle in sorted(exceeding, key=lambda each: (each.node_id, each.bundle_id))}
     splits = choose_splits([_measured(bundle) for bundle in big.values()], counts, len(counted), rules.split)
     return Evaluation(
@@ -150,6 +156,11 @@ def evaluate(
         shedding.memory.smoothed_usages,
         {node.node_id: sums.get(node.node_id, _NO_SUMS) for node in counted},
     )
+
+
+def _may_split(counted: Sequence[NodeState], rules: LoadRuleConfig) -> bool:
+    """Whether the rule may choose a bundle at all."""
+    return rules.split.is_enabled and len(counted) >= rules.split.min_nodes
 
 
 def _shed(
@@ -181,7 +192,8 @@ def _view(
 ) -> LoadView:
     """The nodes with the bundles that were fetched, or a stand-in that has any bundle's greatest traffic.
 
-    The rule asks of a node's bundles also whether there is but one. Names without a history make up the number.
+    The rule asks of a node's bundles also whether there is but one. Names without a history make up the number. No
+    namespace has a name with spaces, so that none of them is taken for a bundle of a node's health checks.
     """
     nodes: dict[str, NodeView] = {}
     histories: dict[str, BundleHistory] = {}
@@ -193,8 +205,8 @@ def _view(
                 for bundle in fetched[node.node_id]
             }
         else:
-            known = {f"{node.node_id}/busiest": _STAND_IN} if owned_count else {}
-        others = [f"{node.node_id}/other-{number}" for number in range(min(owned_count, 2) - len(known))]
+            known = {f"stand-in of {node.node_id}/busiest": _STAND_IN} if owned_count else {}
+        others = [f"stand-in of {node.node_id}/{number}" for number in range(min(owned_count, 2) - len(known))]
         nodes[node.node_id] = NodeView(NodeLoad(node.node_id, traffic=node.reported, bundles=(*known, *others)))
         histories |= known
     return LoadView(nodes, histories, frozenset())
@@ -216,7 +228,8 @@ def _candidate_id(action: str, bundle: BundleState) -> str:
     return f"{action}:{bundle.bundle_id}:{LOAD_REPORTS}[{bundle.position.partition}]@{bundle.position.offset}"
 
 
-def _day(time_ms: int) -> date:
+def day_of_ms(time_ms: int) -> date:
+    """The UTC day of a time in milliseconds since 1970."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).date()
 
 
@@ -229,13 +242,13 @@ def _split_row(choice: SplitChoice, bundle: BundleState, evaluated_ms: int) -> S
         candidate_id=_candidate_id("split", bundle),
         bundle_id=bundle.bundle_id,
         evaluated_ms=evaluated_ms,
-        day=_day(evaluated_ms),
+        day=day_of_ms(evaluated_ms),
         namespace=bundle.namespace,
         node_id=bundle.node_id,
         rule=limits.RULE_NAME,
         exceeded=[(each.limit.value, float(each.measured), float(each.allowed)) for each in choice.exceeded],
         topic_count=choice.bundle.topic_count,
-        session_count=choice.bundle.session_count,
+        session_count=min(choice.bundle.session_count, _GREATEST_LONG),
         message_rate_per_s=choice.bundle.message_rate_per_s,
         throughput_bytes_per_s=choice.bundle.throughput_bytes_per_s,
         evidence=evidence,
@@ -252,7 +265,7 @@ def _shed_row(
         candidate_id=_candidate_id("shed", bundle),
         bundle_id=bundle.bundle_id,
         evaluated_ms=evaluated_ms,
-        day=_day(evaluated_ms),
+        day=day_of_ms(evaluated_ms),
         namespace=bundle.namespace,
         node_id=choice.node_id,
         rule=shedder.name,

@@ -5,56 +5,23 @@ Each report is decoded once. History, dead letters, the fold and the nodes' rows
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-from controlplane.codec.framing import Framing, framing_with
-from controlplane.codec.inputs import decode_input
+from controlplane.codec.framing import Framing
 from controlplane.config import LOAD_REPORTS
-from controlplane.core.bundles.load.averages import NO_LOAD, MessageLoad, message_load
-from controlplane.core.bundles.load.plausible import Implausible, implausible_load, implausible_node
-from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
-from controlplane.core.bundles.load.sample_fold import are_plausible
-from controlplane.core.bundles.load.view import NodeLoad
+from controlplane.core.bundles.load.report_figures import ReportFigures, report_figures
+from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.reports import BundleLoad, LoadReport
-from controlplane.errors import InvalidInputError
-from streaming.decode import REFUSAL_TYPE, RawRow
-from streaming.table_contracts import LOAD_REPORT_COLUMNS, MESSAGE_LOAD_TYPE
+from streaming.columns import spark_type
+from streaming.decode import REFUSAL_TYPE, RawRow, decode_payload, framing_of
+from streaming.table_contracts import LOAD_REPORT_COLUMNS
 
-_RAW_COLUMNS: Final = ("partition", "offset", "append_time_ms", "key", "value", "is_append_time")
-_WRONG_TYPE: Final = StructType(
-    [
-        StructField("node_id", StringType()),
-        StructField("bundle_id", StringType()),
-        StructField("name", StringType()),
-        StructField("value", DoubleType()),
-        StructField("limit", DoubleType()),
-    ]
-)
-JUDGED_TYPE: Final = StructType(
-    [
-        StructField("weighted_usage", DoubleType()),
-        StructField("reported", MESSAGE_LOAD_TYPE),
-        StructField("is_plausible", BooleanType()),
-        StructField("wrong", ArrayType(_WRONG_TYPE)),
-    ]
-)
-"""What the core says of a report: see :class:`Judged`."""
 DECODED_TYPE: Final = StructType(
     [
         StructField("partition", IntegerType()),
@@ -63,33 +30,17 @@ DECODED_TYPE: Final = StructType(
         StructField("value", BinaryType()),
         StructField("refusal", REFUSAL_TYPE),
         StructField("payload", LOAD_REPORT_COLUMNS.struct),
-        StructField("judged", JUDGED_TYPE),
+        StructField("figures", spark_type(ReportFigures)),
     ]
 )
 _ARROW: Final = to_arrow_schema(DECODED_TYPE)
 _BUNDLES_AT: Final = _ARROW.field("payload").type.get_field_index("bundles")
 
 
-class Judged(NamedTuple):
-    """What the core says of a report.
-
-    Attributes:
-        weighted_usage: of its resources, 1.0 for 100 percent.
-        reported: the sums over its bundles with figures that can be true.
-        is_plausible: whether its resources and these sums can be true: otherwise the node's row stays as it is.
-        wrong: every figure that cannot be true.
-    """
-
-    weighted_usage: float
-    reported: MessageLoad
-    is_plausible: bool
-    wrong: Sequence[Implausible]
-
-
 def decoded_reports(records: DataFrame, schema_ids: Mapping[int, str], weights: ResourceWeights) -> DataFrame:
     """The records of ``load-reports`` with the columns of :data:`DECODED_TYPE`.
 
-    Either ``refusal`` and ``value`` are there, or ``payload`` and ``judged``.
+    Either ``refusal`` and ``value`` are there, or ``payload`` and ``figures``.
 
     Args:
         records: as :func:`streaming.sources.read_stream` returns them.
@@ -97,65 +48,32 @@ def decoded_reports(records: DataFrame, schema_ids: Mapping[int, str], weights: 
         weights: of the resources.
     """
     decode = functools.partial(_decode_all, schema_ids=tuple(schema_ids.items()), weights=weights)
-    return records.select(*_RAW_COLUMNS).mapInArrow(decode, DECODED_TYPE)
-
-
-def judged(report: LoadReport, weights: ResourceWeights) -> Judged:
-    """What the core says of a report. Its bundles' figures are summed in the order of the bundles' ids."""
-    wrong: list[Implausible] = []
-    reported = NO_LOAD
-    loads = [message_load(bundle) for bundle in report.bundles]
-    if not _all_plausible(loads):
-        found = [(bundle.bundle_id, implausible_load(load)) for bundle, load in zip(report.bundles, loads, strict=True)]
-        wrong += [Implausible(report.node_id, bundle_id, *each) for bundle_id, each in found if each is not None]
-    refused = {each.bundle_id for each in wrong}
-    for bundle_id, load in sorted(zip((each.bundle_id for each in report.bundles), loads, strict=True)):
-        if bundle_id not in refused:
-            reported = reported.plus(load)
-    resources = (report.cpu, report.memory, report.direct_memory, report.bandwidth_in, report.bandwidth_out)
-    of_node = implausible_node(NodeLoad(report.node_id, *resources, traffic=reported))
-    if of_node is not None:
-        wrong.append(Implausible(report.node_id, "", *of_node))
-    return Judged(weighted_usage(report, weights), reported, of_node is None, wrong)
-
-
-def _all_plausible(loads: Sequence[MessageLoad]) -> bool:
-    return not loads or bool(are_plausible(np.array(loads).T).all())
+    return records.select(*RawRow._fields).mapInArrow(decode, DECODED_TYPE)
 
 
 def _decode_all(
     batches: Iterable[pa.RecordBatch], schema_ids: tuple[tuple[int, str], ...], weights: ResourceWeights
 ) -> Iterator[pa.RecordBatch]:
-    framing = framing_with(dict(schema_ids))
+    framing = framing_of(schema_ids)
     for batch in batches:
         yield decode_batch(batch, framing, weights)
 
 
 def decode_batch(batch: pa.RecordBatch, framing: Framing, weights: ResourceWeights) -> pa.RecordBatch:
     """One batch of raw records, decoded; see :func:`decoded_reports`."""
-    refusals: list[tuple[str, str] | None] = []
-    values: list[bytes | None] = []
-    reports: list[LoadReport | None] = []
-    columns = [batch.column(name) for name in _RAW_COLUMNS]
-    for raw in map(RawRow._make, zip(*(column.to_pylist() for column in columns), strict=True)):
-        try:
-            report = cast("LoadReport", decode_input(LOAD_REPORTS, raw, framing).payload)
-        except InvalidInputError as refused:
-            refusals.append((refused.reason, refused.detail))
-            values.append(raw.value)
-            reports.append(None)
-        else:
-            refusals.append(None)
-            values.append(None)
-            reports.append(report)
-    judgements = [None if report is None else judged(report, weights) for report in reports]
+    columns = [batch.column(name) for name in RawRow._fields]
+    records = [RawRow(*values) for values in zip(*(column.to_pylist() for column in columns), strict=True)]
+    decoded = [decode_payload(LOAD_REPORTS, record, framing) for record in records]
+    reports: list[LoadReport | None] = [report for _, report in decoded]
+    figures = [None if report is None else report_figures(report, weights) for report in reports]
+    refused = [record.value if report is None else None for record, report in zip(records, reports, strict=True)]
     return pa.RecordBatch.from_arrays(
         [
             *columns[:3],
-            pa.array(values, _ARROW.field("value").type),
-            pa.array(refusals, _ARROW.field("refusal").type),
+            pa.array(refused, _ARROW.field("value").type),
+            pa.array([refusal for refusal, _ in decoded], _ARROW.field("refusal").type),
             _payloads(reports),
-            pa.array(judgements, _ARROW.field("judged").type),
+            pa.array(figures, _ARROW.field("figures").type),
         ],
         schema=_ARROW,
     )

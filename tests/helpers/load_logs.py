@@ -8,10 +8,12 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from controlplane.core.bundles.load.reported_state import BundleState, Position
+from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
-from streaming.load.rows import BundleState, Position, Resources
+from streaming.load.rows import bundle_of
 from streaming.table_contracts import BUNDLE_LOAD_TABLE
-from tests.helpers.plain_load import PlacedReport
+from tests.helpers.placed_report import PlacedReport
 
 BUNDLE_SCHEMA = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
 BUNDLE_IDS = [f"team/{namespace}/0x{index:08x}_0x{index + 1:08x}" for namespace in "ab" for index in range(2)]
@@ -94,7 +96,7 @@ def sample_table(reports: Iterable[PlacedReport]) -> pa.Table:
 def bundles_in(table: pa.Table) -> dict[str, BundleState]:
     """The bundles in rows of ``bundle_load``."""
     rows = [Row(**{name: _as_row(value) for name, value in row.items()}) for row in table.to_pylist()]
-    states = [BundleState.of_row(row) for row in rows]
+    states = [bundle_of(row) for row in rows]
     assert len({state.bundle_id for state in states}) == len(states)
     assert [row["namespace"] for row in rows] == [state.namespace for state in states]
     return {state.bundle_id: state for state in states}

@@ -4,10 +4,10 @@ It follows the definitions as directly as it can, and knows neither columns nor 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, message_load
 from controlplane.core.bundles.load.plausible import Implausible, implausible_load, implausible_node
+from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.reports import BundleLoad
@@ -22,18 +22,7 @@ from controlplane.core.bundles.splitting.limits import (
     exceeded_limits,
 )
 from streaming.config import LoadRuleConfig
-from streaming.load.rows import BundleState, BundleSums, NodeState, Position, Resources
-
-
-class PlacedReport(NamedTuple):
-    """What counts of a load report, with its place in the log."""
-
-    position: Position
-    node_id: str
-    incarnation: int
-    resources: Resources
-    version: str
-    bundles: Sequence[BundleLoad]
+from tests.helpers.placed_report import PlacedReport
 
 
 class PlainLoad:
@@ -64,7 +53,10 @@ class PlainLoad:
                 found.append(Implausible(report.node_id, "", *wrong))
                 continue
             usage = weighted_usage(report.resources, weights)
-            newest = NodeState(
+            if known is not None and not report.position.is_behind(known.position):
+                continue
+            kept = (None, None, None) if known is None else known[-3:]
+            self.nodes[report.node_id] = NodeState(
                 report.node_id,
                 report.position,
                 report.incarnation,
@@ -73,8 +65,8 @@ class PlainLoad:
                 usage,
                 len(report.bundles),
                 reported,
+                *kept,
             )
-            self.nodes[report.node_id] = newest.after(known)
         return found
 
     def _fold_bundle(self, load: BundleLoad, report: PlacedReport) -> None:
@@ -126,7 +118,11 @@ class PlainBundles:
         """Take those of the counted nodes."""
         newest = {node.node_id: node.position for node in counted}
         self.owned = sorted(
-            (bundle for bundle in bundles if bundle.node_id in newest and bundle.position >= newest[bundle.node_id]),
+            (
+                bundle
+                for bundle in bundles
+                if bundle.node_id in newest and not newest[bundle.node_id].is_behind(bundle.position)
+            ),
             key=lambda each: (each.node_id, each.bundle_id),
         )
         self.resting = {

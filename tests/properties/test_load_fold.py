@@ -13,8 +13,8 @@ from controlplane.core.bundles.load.averages import (
     node_averages,
 )
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, PreallocationEnd, fold
-from controlplane.core.bundles.load.measured_node import Resources, measured, reported
-from controlplane.core.bundles.load.view import BundleHistory, NodeLoad
+from controlplane.core.bundles.load.measured_node import measured, reported
+from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, Resources
 from controlplane.core.bundles.reports import BundleLoad
 
 names = st.sampled_from([f"t/n{number % 2}/{number}" for number in range(8)])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from controlplane.core.bundles.load.averages import MessageLoad, TimeAverage, message_load
 from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT, implausible_load
+from controlplane.core.bundles.load.reported_state import BundleState, Position
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.sample_fold import (
     NONE,
@@ -20,9 +21,10 @@ from controlplane.core.bundles.load.sample_fold import (
     fold_samples,
     unseen_bundles,
 )
+from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
-from streaming.load.rows import BundleState, Position, Resources
-from tests.helpers.plain_load import PlacedReport, PlainLoad
+from tests.helpers.placed_report import PlacedReport
+from tests.helpers.plain_load import PlainLoad
 
 BUNDLES = [f"kv/0x{number}0000000_0x{number + 1}0000000" for number in range(4)]
 NODES = ["n0", "n1", "n2"]

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, message_load
+from controlplane.core.bundles.load.incarnations import IncarnationReports, cutoffs, newest_nodes
+from controlplane.core.bundles.load.reported_state import BundleState, NodeState
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from streaming.load.bucket_fold import fold_bucket
-from streaming.load.incarnations import Run, limits, newest_nodes
-from streaming.load.rows import BundleState, NodeState
 from tests.helpers.load_logs import (
     BUNDLE_IDS,
     BUNDLE_SCHEMA,
@@ -21,7 +21,8 @@ from tests.helpers.load_logs import (
     split_at_chunks,
 )
 from tests.helpers.pipeline_world import bundle_load
-from tests.helpers.plain_load import PlacedReport, PlainLoad
+from tests.helpers.placed_report import PlacedReport
+from tests.helpers.plain_load import PlainLoad
 
 WEIGHTS = ResourceWeights(direct_memory=0.5)
 
@@ -39,8 +40,8 @@ class ColumnLoad:
         """Take the reports that count apart, fold their samples, and take the nodes over."""
         batch = list(batch)
         processes = {(each.node_id, each.incarnation) for each in batch}
-        runs = [run_of(node_id, incarnation, batch) for node_id, incarnation in processes]
-        ends = {(limit.node_id, limit.incarnation): limit.end for limit in limits(runs, self.nodes)}
+        reports = [reports_of(node_id, incarnation, batch) for node_id, incarnation in processes]
+        ends = {(cutoff.node_id, cutoff.incarnation): cutoff.end for cutoff in cutoffs(reports, self.nodes)}
         counted = [
             each
             for each in batch
@@ -52,7 +53,7 @@ class ColumnLoad:
         assert set(result["bucket"].to_pylist()) <= {3}
         self.table = result if samples.num_rows else self.table
         assert samples.num_rows or not result.num_rows
-        for node in newest_nodes(runs):
+        for node in newest_nodes(reports):
             self.nodes[node.node_id] = node.after(self.nodes.get(node.node_id))
 
     @property
@@ -61,7 +62,7 @@ class ColumnLoad:
         return bundles_in(self.table)
 
 
-def run_of(node_id: str, incarnation: int, batch: Iterable[PlacedReport]) -> Run:
+def reports_of(node_id: str, incarnation: int, batch: Iterable[PlacedReport]) -> IncarnationReports:
     """The reports of one process in a batch, as the driver sees them."""
     mine = sorted(each for each in batch if (each.node_id, each.incarnation) == (node_id, incarnation))
     states: list[NodeState] = []
@@ -70,7 +71,7 @@ def run_of(node_id: str, incarnation: int, batch: Iterable[PlacedReport]) -> Run
         alone.fold([each], WEIGHTS)
         states += alone.nodes.values()
     first, newest = (states[0].position, states[-1]) if states else (None, None)
-    return Run(node_id, incarnation, first, newest)
+    return IncarnationReports(node_id, incarnation, first, newest)
 
 
 @given(logs_in_batches(), st.integers(1, 3))

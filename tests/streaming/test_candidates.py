@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, message_load
+from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState, Position
+from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
@@ -22,8 +24,8 @@ from streaming.load.candidates import (
     counted_nodes,
     due_evaluation,
     evaluate,
+    last_evaluation_ms,
 )
-from streaming.load.rows import BundleState, BundleSums, NodeState, Position, Resources
 from streaming.table_contracts import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE
 from tests.helpers.plain_load import PlainBundles, plain_evaluation
 
@@ -67,7 +69,7 @@ def found_in(
 ) -> Evaluation:
     """An evaluation of the rules at the time of the newest report."""
     counted = counted_nodes(nodes, NOW_MS, rules)
-    last_ms = max((each.smoothed_at_ms for each in nodes if each.smoothed_at_ms is not None), default=None)
+    last_ms = last_evaluation_ms(nodes)
     owned = PlainBundles(bundles, counted, NOW_MS, rules.grace_period_ms)
     return evaluate(counted, owned, evaluated_ms, last_ms, rules)
 
@@ -216,7 +218,7 @@ def test_bundles_of_hot_nodes_are_enough(
     """The result is that of the rules applied once to all nodes with all bundles, and bundles of others stay away."""
     counted = counted_nodes(nodes, NOW_MS, rules)
     owned = PlainBundles(bundles, counted, NOW_MS, rules.grace_period_ms)
-    last_ms = max((each.smoothed_at_ms for each in nodes if each.smoothed_at_ms is not None), default=None)
+    last_ms = last_evaluation_ms(nodes)
     found = evaluate(counted, owned, NOW_MS, last_ms, rules)
     shedding, splits = plain_evaluation(counted, owned, last_ms, rules)
     sheds = [(row.node_id, row.bundle_id, row.throughput_bytes_per_s, row.target_bytes_per_s) for row in found.sheds]

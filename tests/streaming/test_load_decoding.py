@@ -11,15 +11,18 @@ from controlplane.codec.framing import default_framing
 from controlplane.codec.inputs import encode_input
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.load.averages import NO_LOAD
+from controlplane.core.bundles.load.report_figures import ReportFigures, report_figures
+from controlplane.core.bundles.load.reported_state import Position
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
+from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import LoadReport, ResourceUsage
 from streaming.decode import RawRow, decode_row
-from streaming.load.decoding import DECODED_TYPE, Judged, decode_batch, judged
-from streaming.load.rows import Position, Resources
+from streaming.load.decoding import DECODED_TYPE, decode_batch
 from streaming.table_contracts import LOAD_REPORT_COLUMNS
 from tests.golden.samples import SAMPLES, damaged
 from tests.helpers.pipeline_world import bundle_load, load_report, random_report
-from tests.helpers.plain_load import PlacedReport, PlainLoad
+from tests.helpers.placed_report import PlacedReport
+from tests.helpers.plain_load import PlainLoad
 
 WEIGHTS = ResourceWeights(direct_memory=0.5)
 BUNDLE_IDS = [f"kv/0x{index}0000000_0x{index + 1}0000000" for index in range(6)]
@@ -56,7 +59,7 @@ def test_columns_are_those_of_each_record() -> None:
         told = None if columns["refusal"] is None else (columns["refusal"]["reason"], columns["refusal"]["detail"])
         assert told == refusal
         assert columns["value"] == (None if refusal is None else record.value)
-        assert (columns["judged"] is None) == (refusal is not None)
+        assert (columns["figures"] is None) == (refusal is not None)
         expected = None if row is None else pa.array([row], payload_type).to_pylist()[0]
         assert columns["payload"] == expected
     assert LOAD_REPORT_COLUMNS.struct == DECODED_TYPE["payload"].dataType
@@ -82,15 +85,17 @@ def test_a_report_is_judged_as_it_is_folded_alone(seed: int) -> None:
     plain = PlainLoad()
     resources = Resources(*(getattr(report, name) for name in Resources._fields))
     wrong = plain.fold([PlacedReport(Position(1, 0, 1), "n", 1, resources, "1", report.bundles)], WEIGHTS)
-    found = judged(report, WEIGHTS)
-    assert sorted(found.wrong) == sorted(wrong)
+    found = report_figures(report, WEIGHTS)
+    assert sorted(found.implausible) == sorted(wrong)
     assert found.is_plausible == ("n" in plain.nodes)
     if found.is_plausible:
         assert (found.weighted_usage, found.reported) == (plain.nodes["n"].weighted_usage, plain.nodes["n"].reported)
 
 
-def test_a_report_without_bundles_is_judged() -> None:
+def test_a_report_without_bundles_is_report_figures() -> None:
     """A node that owns nothing has its usage."""
     report = load_report("n", cpu_percent=40)
-    assert judged(report, WEIGHTS) == Judged(weighted_usage(report, WEIGHTS), NO_LOAD, is_plausible=True, wrong=[])
-    assert not judged(load_report("n", [bundle_load("a/b", bytes_per_s=-1)]), WEIGHTS).reported.throughput_bytes_per_s
+    expected = ReportFigures(0, weighted_usage(report, WEIGHTS), NO_LOAD, is_plausible=True, implausible=())
+    assert report_figures(report, WEIGHTS) == expected
+    wrong = load_report("n", [bundle_load("a/b", bytes_per_s=-1)])
+    assert report_figures(wrong, WEIGHTS).reported == NO_LOAD

@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 
 from controlplane.codec.decisions import encode_decision
 from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.reported_state import BundleSums, Position
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.view import Resources
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Term
-from streaming.load.rows import BundleSums, Position, Resources
+from streaming.load.rows import node_row
 from streaming.sinks import BatchWriter
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
@@ -31,7 +33,8 @@ from streaming.table_contracts import (
 from streaming.transforms.decision_rows import LogRecord, decision_rows
 from tests.helpers.membership_rows import membership_rows
 from tests.helpers.pipeline_world import random_report
-from tests.helpers.plain_load import PlacedReport, PlainLoad, bundle_row
+from tests.helpers.placed_report import PlacedReport
+from tests.helpers.plain_load import PlainLoad, bundle_row
 from tests.helpers.world import World
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ask-the-tables.md"
@@ -59,7 +62,7 @@ def history(
     loads = loaded()
     write(map(bundle_row, loads.bundles.values()), BUNDLE_LOAD_TABLE)
     sums = BundleSums(3, *2 * (MessageLoad(1.5, 2.5, 0.5, 0.25),))
-    write((node._replace(sums=sums).row() for node in loads.nodes.values()), BROKER_LOAD_TABLE)
+    write((node_row(node._replace(sums=sums)) for node in loads.nodes.values()), BROKER_LOAD_TABLE)
     writer.append(membership_rows(spark, 3), MEMBERSHIP_TABLE)
     letters = spark.sql(
         "select 'dead-letters' topic, 0 partition, id offset, 8L append_time_ms, date'2026-01-02' day, "

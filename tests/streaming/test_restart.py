@@ -21,7 +21,7 @@ from controlplane.core.bundles.reports import LoadReport
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.identifiers import Epoch
-from streaming.load.rows import BundleState
+from streaming.load.rows import bundle_of
 from streaming.table_contracts import (
     BROKER_LOAD_TABLE,
     BUNDLE_LOAD_TABLE,
@@ -95,7 +95,7 @@ def rows_added(world: PipelineWorld, table: TableContract) -> int:
 
 def averages_in_table(world: PipelineWorld, spark: SparkSession) -> dict[str, BundleAverages]:
     """The table ``bundle_load`` as the core's values."""
-    bundles = map(BundleState.of_row, world.rows(spark, BUNDLE_LOAD_TABLE))
+    bundles = map(bundle_of, world.rows(spark, BUNDLE_LOAD_TABLE))
     return {bundle.bundle_id: bundle.averages for bundle in bundles}
 
 

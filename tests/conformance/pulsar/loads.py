@@ -15,7 +15,7 @@ from controlplane.core.bundles.load.averages import (
 )
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, fold
 from controlplane.core.bundles.load.load_order import by_history, by_stats
-from controlplane.core.bundles.load.measured_node import Resources, measured, reported
+from controlplane.core.bundles.load.measured_node import measured, reported
 from controlplane.core.bundles.load.report_rule import ReportSettings, need_report
 from controlplane.core.bundles.load.resource_usage import (
     ResourceWeights,
@@ -25,7 +25,7 @@ from controlplane.core.bundles.load.resource_usage import (
 )
 from controlplane.core.bundles.load.smoothed_node import NO_MEASUREMENT, SmoothingSettings, smoothed
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings, partition_sort, top_bundles
-from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, NodeView
+from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, NodeView, Resources
 from tests.conformance.pulsar.numbers import number
 from tests.conformance.pulsar.settings import EXTENSIBLE, composed, settings
 from tests.conformance.pulsar.translation import (

@@ -106,8 +106,8 @@ class TimeAverage:
     def add(self, sample: MessageLoad) -> "TimeAverage":
         """The mean with one more sample; the first one replaces the default.
 
-        ``n = min(n + 1, max); mean = ((n - 1) * mean + sample) / n`` for each field, in this order of operations. Spark
-        computes the same, and the results have to be equal to the bit.
+        ``n = min(n + 1, max); mean = ((n - 1) * mean + sample) / n`` for each field, in this order of operations.
+        :func:`controlplane.core.bundles.load.sample_fold.fold_samples` computes the same over columns, to the bit.
         """
         count = min(self.sample_count + 1, self.max_samples)
         before = count - 1
@@ -149,8 +149,7 @@ class NodeAverages(NamedTuple):
 def node_averages(bundle_ids: Iterable[str], averages: Mapping[str, BundleAverages]) -> NodeAverages:
     """The sums of the averages of a node's bundles, added in the given order.
 
-    A bundle without averages counts as :data:`UNSEEN_BUNDLE`. Floating-point sums depend on the order, so the pipeline
-    passes the ids in ascending order.
+    A bundle without averages counts as :data:`UNSEEN_BUNDLE`. Floating-point sums depend on the order.
     """
     short_term = long_term = NO_LOAD
     for bundle_id in bundle_ids:

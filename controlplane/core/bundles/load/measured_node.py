@@ -2,21 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
 
 from controlplane.core.bundles.load.averages import NO_LOAD, message_load
-from controlplane.core.bundles.load.view import UNKNOWN_USAGE, NodeLoad
-from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
-
-
-class Resources(NamedTuple):
-    """The resources of a machine, in the units of a load report (Pulsar's SystemResourceUsage)."""
-
-    cpu: ResourceUsage = UNKNOWN_USAGE
-    memory: ResourceUsage = UNKNOWN_USAGE
-    direct_memory: ResourceUsage = UNKNOWN_USAGE
-    bandwidth_in: ResourceUsage = UNKNOWN_USAGE
-    bandwidth_out: ResourceUsage = UNKNOWN_USAGE
+from controlplane.core.bundles.load.view import NodeLoad, Resources
+from controlplane.core.bundles.reports import BundleLoad
 
 
 def measured(load: NodeLoad, resources: Resources, stats: Iterable[BundleLoad]) -> NodeLoad:

@@ -7,13 +7,13 @@ seconds, whether or not it reports.
 from dataclasses import dataclass, field, replace
 
 from controlplane.core.bundles.load.averages import NO_LOAD, MessageLoad
-from controlplane.core.bundles.load.measured_node import Resources
 from controlplane.core.bundles.load.plausible import is_plausible_amount
 from controlplane.core.bundles.load.resource_usage import (
     ResourceWeights,
     greatest_usage_in_64_bits,
     weighted_usage_with_memory,
 )
+from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.settings.allowed import SHARE
 from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 

@@ -7,7 +7,7 @@ defines it: the live system sorts by name.
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from controlplane.core.bundles.load.averages import NO_LOAD, BundleAverages, MessageLoad, NodeAverages
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
@@ -15,6 +15,16 @@ from controlplane.core.bundles.settings.managers import MODULAR_MANAGER
 
 UNKNOWN_USAGE: Final = ResourceUsage(-1.0, -1.0)
 """The class names of the load managers, which a node reports and the filters by class compare."""
+
+
+class Resources(NamedTuple):
+    """The resources of a machine, in the units of a load report (Pulsar's SystemResourceUsage)."""
+
+    cpu: ResourceUsage = UNKNOWN_USAGE
+    memory: ResourceUsage = UNKNOWN_USAGE
+    direct_memory: ResourceUsage = UNKNOWN_USAGE
+    bandwidth_in: ResourceUsage = UNKNOWN_USAGE
+    bandwidth_out: ResourceUsage = UNKNOWN_USAGE
 
 
 @dataclass(frozen=True, slots=True)

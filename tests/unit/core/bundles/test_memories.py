@@ -7,8 +7,8 @@ import pytest
 
 from controlplane.core.bundles.leading.manager_tasks import TaskFacts, TaskMemory, TaskSettings, due_tasks
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, fold
-from controlplane.core.bundles.load.measured_node import Resources, measured
-from controlplane.core.bundles.load.view import NodeLoad
+from controlplane.core.bundles.load.measured_node import measured
+from controlplane.core.bundles.load.view import NodeLoad, Resources
 from controlplane.core.bundles.placement.affinity import Affinities
 from controlplane.core.bundles.placement.least_resource_usage import LeastResourceUsage
 from controlplane.core.bundles.placement.modular import ModularPlacement

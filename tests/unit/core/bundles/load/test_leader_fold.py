@@ -21,8 +21,8 @@ from controlplane.core.bundles.load.leader_fold import (
     bundles_to_store,
     fold,
 )
-from controlplane.core.bundles.load.measured_node import Resources, measured
-from controlplane.core.bundles.load.view import BundleHistory, NodeLoad
+from controlplane.core.bundles.load.measured_node import measured
+from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, Resources
 from controlplane.core.bundles.reports import BundleLoad
 
 OURS = FoldSettings()

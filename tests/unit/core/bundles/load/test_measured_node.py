@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.core.bundles.load.averages import MessageLoad
-from controlplane.core.bundles.load.measured_node import Resources, measured, reported
+from controlplane.core.bundles.load.measured_node import measured, reported
 from controlplane.core.bundles.load.resource_usage import (
     ResourceWeights,
     greatest_usage,
@@ -16,7 +16,7 @@ from controlplane.core.bundles.load.resource_usage import (
     weighted_usage_with_memory,
 )
 from controlplane.core.bundles.load.smoothed_node import NO_MEASUREMENT, SmoothingSettings, smoothed
-from controlplane.core.bundles.load.view import NodeLoad
+from controlplane.core.bundles.load.view import NodeLoad, Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from controlplane.errors import ConfigurationError
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from controlplane.core.bundles.load.averages import NO_LOAD, MessageLoad
-from controlplane.core.bundles.load.measured_node import Resources
 from controlplane.core.bundles.load.report_rule import (
     ReportReason,
     ReportSettings,
@@ -17,7 +16,7 @@ from controlplane.core.bundles.load.report_rule import (
 )
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.smoothed_node import NO_MEASUREMENT, SmoothingSettings, smoothed
-from controlplane.core.bundles.load.view import NodeLoad
+from controlplane.core.bundles.load.view import NodeLoad, Resources
 from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.errors import ConfigurationError
 

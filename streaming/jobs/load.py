@@ -9,34 +9,35 @@ sees of the bundles only those that a rule may choose: docs/decisions/0034-load-
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import BinaryType, StructField, StructType
 
 from controlplane.codec.outputs import encode_candidate
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
+from controlplane.core.bundles.load.incarnations import cutoffs, newest_nodes
 from streaming import tables
 from streaming.config import PipelineConfig
-from streaming.decode import dead_letter_records
-from streaming.load.batch_summary import summary_of, wrong_figures
-from streaming.load.bucket_fold import folded, samples_of
+from streaming.decode import KEY_VALUE_TYPE, dead_letter_records
+from streaming.load.batch_summary import implausible_figures, summary_of
+from streaming.load.before_cutoffs import before_cutoffs
+from streaming.load.bucket_fold import bucket_numbers, folded, samples_of
 from streaming.load.candidates import (
     Evaluation,
     ShedRow,
     SplitRow,
     candidate_of,
     counted_nodes,
+    day_of_ms,
     due_evaluation,
     evaluate,
+    last_evaluation_ms,
 )
 from streaming.load.decoding import decoded_reports
-from streaming.load.incarnations import counting, limits, newest_nodes
-from streaming.load.owned_bundles import StoredBundles
-from streaming.load.rows import NodeState
+from streaming.load.rows import node_of, node_row
+from streaming.load.stored_bundles import StoredBundles
 from streaming.metrics import PipelineMetrics
 from streaming.sinks import BatchWriter, produce
 from streaming.sources import read_stream
@@ -51,8 +52,6 @@ from streaming.table_contracts import (
 from streaming.transforms.raw_rows import history_rows
 
 _log = structlog.get_logger(__name__)
-
-_RECORD_TYPE: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
 
 
 def start_load(session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> StreamingQuery:
@@ -83,49 +82,49 @@ class LoadStream:
         self._config = config
         self._metrics = metrics
         rows = tables.read(session, config.warehouse_dir, BROKER_LOAD_TABLE).collect()
-        self._nodes = {node.node_id: node for node in map(NodeState.of_row, rows)}
-        self._bucket_count = tables.bucket_count(session, config.warehouse_dir)
+        self._nodes = {node.node_id: node for node in map(node_of, rows)}
+        self._buckets = bucket_numbers(session, tables.stored_bucket_count(session, config.warehouse_dir))
 
     def write(self, records: DataFrame, writer: BatchWriter) -> None:
         """Carry out every step for one batch of records of ``load-reports``."""
         weights = self._config.rules.shed.weights
         in_parts = records.coalesce(self._config.spark.cores)
-        both = decoded_reports(in_parts, self._config.kafka.schema_ids, weights).persist()
+        decoded = decoded_reports(in_parts, self._config.kafka.schema_ids, weights).persist()
         try:
-            usable = both.where("refusal IS NULL")
+            usable = decoded.where("refusal IS NULL")
             writer.append(history_rows(usable, LOAD_REPORTS, LOAD_REPORTS_TABLE), LOAD_REPORTS_TABLE)
-            summary = summary_of(both)
+            summary = summary_of(decoded)
             if summary.refused:
-                self._refuse(both, summary.refused)
+                self._refuse(decoded, summary.refused)
             if summary.newest_ms is None:
                 return
-            if summary.has_wrong_figures:
-                self._tell_wrong_figures(usable)
-            counted = counting(usable, limits(summary.runs, self._nodes))
+            if summary.has_implausible_figures:
+                self._tell_implausible_figures(usable)
+            counting = before_cutoffs(usable, cutoffs(summary.incarnations, self._nodes))
             stored = self._stored_bundles(writer)
-            writer.replace_partitions(folded(stored, samples_of(counted, self._bucket_count)), BUNDLE_LOAD_TABLE)
+            writer.replace_partitions(folded(stored, samples_of(counting, self._buckets)), BUNDLE_LOAD_TABLE)
         finally:
-            both.unpersist()
-        for node in newest_nodes(summary.runs):
+            decoded.unpersist()
+        for node in newest_nodes(summary.incarnations):
             self._nodes[node.node_id] = node.after(self._nodes.get(node.node_id))
         self._evaluate(summary.newest_ms, writer)
-        rows = [node.row() for node in self._nodes.values()]
+        rows = [node_row(node) for node in self._nodes.values()]
         frame = writer.session.createDataFrame(rows, BROKER_LOAD_TABLE.schema, verifySchema=False)
         writer.replace(frame.coalesce(1), BROKER_LOAD_TABLE)
 
     def _stored_bundles(self, writer: BatchWriter) -> DataFrame:
         return tables.read(writer.session, self._config.warehouse_dir, BUNDLE_LOAD_TABLE)
 
-    def _refuse(self, both: DataFrame, refused: Mapping[str, int]) -> None:
-        letters = dead_letter_records(both.where("refusal IS NOT NULL"), LOAD_REPORTS)
+    def _refuse(self, decoded: DataFrame, refused: Mapping[str, int]) -> None:
+        letters = dead_letter_records(decoded.where("refusal IS NOT NULL"), LOAD_REPORTS)
         produce(letters, self._config.kafka, self._config.cluster.topic(DEAD_LETTERS))
         for reason, count in refused.items():
             self._metrics.dead_letters.labels(reason).inc(count)
             _log.info("load reports refused", reason=reason, count=count)
 
-    def _tell_wrong_figures(self, usable: DataFrame) -> None:
+    def _tell_implausible_figures(self, usable: DataFrame) -> None:
         """Count and log figures that cannot be true. Their records are usable, and so are in the history."""
-        counts, first = wrong_figures(usable)
+        counts, first = implausible_figures(usable)
         for name, count in counts.items():
             self._metrics.implausible_figures.labels(name).inc(count)
         text = "figures of load reports passed over: they cannot be true"
@@ -133,8 +132,7 @@ class LoadStream:
 
     def _evaluate(self, now_ms: int, writer: BatchWriter) -> None:
         rules = self._config.rules
-        times = (node.smoothed_at_ms for node in self._nodes.values() if node.smoothed_at_ms is not None)
-        last_evaluated_ms = max(times, default=None)
+        last_evaluated_ms = last_evaluation_ms(self._nodes.values())
         evaluated_ms = due_evaluation(now_ms, last_evaluated_ms, rules.evaluation_interval_ms)
         if evaluated_ms is None:
             return
@@ -158,14 +156,14 @@ class LoadStream:
         session = writer.session
         if not rows:
             return
-        proposed = _proposed_before(session, self._config, table, [row.candidate_id for row in rows])
+        proposed = _proposed_before(session, self._config, table, rows)
         fresh = [row for row in rows if row.candidate_id not in proposed]
         if not fresh:
             return
         candidates = [candidate_of(row) for row in fresh]
         records = [(candidate.bundle_id.encode(), encode_candidate(candidate)) for candidate in candidates]
         topic = self._config.cluster.topic(CANDIDATES)
-        produce(session.createDataFrame(records, _RECORD_TYPE).coalesce(1), self._config.kafka, topic)
+        produce(session.createDataFrame(records, KEY_VALUE_TYPE).coalesce(1), self._config.kafka, topic)
         writer.append(session.createDataFrame(fresh, table.schema).coalesce(1), table)
         for candidate in candidates:
             self._metrics.candidates.labels(candidate.action).inc()
@@ -173,9 +171,13 @@ class LoadStream:
 
 
 def _proposed_before(
-    session: SparkSession, config: PipelineConfig, table: TableContract, candidate_ids: Sequence[str]
+    session: SparkSession, config: PipelineConfig, table: TableContract, rows: Sequence[SplitRow] | Sequence[ShedRow]
 ) -> frozenset[str]:
-    """Those of the candidates that are in the table. The id of a candidate names the report on which it rests."""
-    ids = session.createDataFrame([(each,) for each in candidate_ids], "candidate_id string")
-    there = tables.read(session, config.warehouse_dir, table).select("candidate_id")
+    """The ids of those candidates that are in the table. An id names the report on which the candidate rests.
+
+    No evaluation before that report can have proposed it, so older days are not read.
+    """
+    ids = session.createDataFrame([(row.candidate_id,) for row in rows], "candidate_id string")
+    oldest_day = day_of_ms(min(row.window_end_ms for row in rows) - config.rules.evaluation_interval_ms)
+    there = tables.read(session, config.warehouse_dir, table).where(F.col("day") >= F.lit(oldest_day))
     return frozenset(row["candidate_id"] for row in there.join(F.broadcast(ids), "candidate_id", "left_semi").collect())

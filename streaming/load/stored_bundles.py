@@ -11,11 +11,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, BundleAverages, MessageLoad, TimeAverage
+from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 from controlplane.core.bundles.splitting.limits import SplitLimits
-from streaming.load.rows import BundleState, BundleSums, NodeState
+from streaming.load.rows import bundle_of
 from streaming.table_contracts import BUNDLE_LOAD_TABLE
 
 _NODE_COLUMNS: Final = "node_id string, node_time_ms long, node_partition int, node_offset long"
@@ -36,8 +37,11 @@ class StoredBundles:
         nodes = self._session.createDataFrame([(node.node_id, *node.position) for node in counted], _NODE_COLUMNS)
         reported = F.struct("report_time_ms", "report_partition", "report_offset")
         newest = F.struct("node_time_ms", "node_partition", "node_offset")
-        # Not equal: where the node's newest report is out of the question, its bundles' samples may be of a later one.
-        self._owned = stored.join(F.broadcast(nodes), "node_id").where(reported >= newest)
+        # Or behind it: where figures of the node cannot be true, samples may be of a later report than its row.
+        is_current = F.when(
+            F.col("report_partition") == F.col("node_partition"), F.col("report_offset") >= F.col("node_offset")
+        ).otherwise(reported >= newest)
+        self._owned = stored.join(F.broadcast(nodes), "node_id").where(is_current)
         moved_at_ms = F.col("moved_at_ms")
         self._may_be_shed = moved_at_ms.isNull() | (F.lit(now_ms) - moved_at_ms >= grace_period_ms)
 
@@ -56,12 +60,12 @@ class StoredBundles:
         wanted = self._session.createDataFrame(list(targets.items()), "node_id string, target double")
         hot = self._owned.where(self._may_be_shed).join(F.broadcast(wanted), "node_id")
         chosen = hot.groupBy("node_id").applyInArrow(busiest_of_node, BUNDLE_LOAD_TABLE.schema)
-        return [BundleState.of_row(row) for row in chosen.collect()]
+        return [bundle_of(row) for row in chosen.collect()]
 
     def exceeding(self, allowed: SplitLimits) -> tuple[list[BundleState], Mapping[str, int]]:
         """See the protocol."""
         rows = self._owned.where(_exceeds(allowed)).select(*BUNDLE_LOAD_TABLE.columns).collect()
-        found = [BundleState.of_row(row) for row in rows]
+        found = [bundle_of(row) for row in rows]
         namespaces = sorted({bundle.namespace for bundle in found})
         if not namespaces:
             return [], {}
@@ -102,7 +106,10 @@ def _sum(average: str) -> Column:
 
 
 def _exceeds(allowed: SplitLimits) -> Column:
-    """As :func:`controlplane.core.bundles.splitting.limits.exceeded_limits` has it, which decides in the end."""
+    """As :func:`controlplane.core.bundles.splitting.limits.exceeded_limits` has it, which decides in the end.
+
+    Counts are added as doubles: a sum that does not fit into 64 bits would end the query.
+    """
     rate = F.col("long_term.message_rate_in_per_s") + F.col("long_term.message_rate_out_per_s")
     bytes_per_s = F.col("long_term.throughput_in_bytes_per_s") + F.col("long_term.throughput_out_bytes_per_s")
     is_beyond = (
@@ -111,5 +118,7 @@ def _exceeds(allowed: SplitLimits) -> Column:
         | (bytes_per_s > float(allowed.max_bandwidth_mib_per_s * BYTES_PER_MIB))
     )
     if allowed.max_sessions > 0 or allowed.limits_sessions_below_one:
-        is_beyond = is_beyond | (F.col("producer_count") + F.col("consumer_count") > allowed.max_sessions)
+        is_beyond = is_beyond | (
+            F.col("producer_count").cast("double") + F.col("consumer_count") > allowed.max_sessions
+        )
     return (F.col("topic_count") >= allowed.min_topics) & is_beyond
