@@ -1,0 +1,31 @@
+"""Nodes and bundles as rows: what reading the tables gives back is what was written. No Spark runs."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import Row
+
+from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.reported_state import BundleSums
+from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from streaming.load.rows import bundle_of, node_of, node_row
+from streaming.table_contracts import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
+from tests.helpers.load_logs import logs
+from tests.helpers.placed_report import PlacedReport
+from tests.helpers.plain_load import PlainLoad, bundle_row
+
+LOADS = st.builds(MessageLoad, *[st.floats(0, 1e9)] * 4)
+SUMS = st.none() | st.builds(BundleSums, st.integers(0, 9), LOADS, LOADS)
+
+
+@given(logs(), SUMS, st.none() | st.floats(0, 100))
+def test_rows_keep_the_whole_state(log: list[PlacedReport], sums: BundleSums | None, smoothed: float | None) -> None:
+    """Nodes that were never evaluated, too."""
+    plain = PlainLoad()
+    plain.fold(log, ResourceWeights())
+    nodes = [
+        node._replace(sums=sums, smoothed_usage=smoothed, smoothed_at_ms=None if smoothed is None else 7)
+        for node in plain.nodes.values()
+    ]
+    assert [node_of(Row(*BROKER_LOAD_TABLE.columns)(*node_row(node))) for node in nodes] == nodes
+    bundles = list(plain.bundles.values())
+    assert [bundle_of(Row(*BUNDLE_LOAD_TABLE.columns)(*bundle_row(bundle))) for bundle in bundles] == bundles
