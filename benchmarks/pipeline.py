@@ -138,7 +138,7 @@ def _measure(servers: str, checkout: Path, bundle_count: int, options: argparse.
     fleet = Fleet(servers, cluster, bundle_count, options.per_report)
     with (
         tempfile.TemporaryDirectory() as folder,
-        _pipeline(servers, cluster, checkout, Path(folder), options.cores) as tree,
+        _pipeline(servers, cluster, checkout, Path(folder) / "delta", options.cores) as tree,
     ):
         tables = Path(folder) / "delta"
         for _ in range(2):
