@@ -9,6 +9,7 @@ sees of the bundles only those that a rule may choose: docs/decisions/0034-load-
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +51,9 @@ from streaming.table_contracts import (
     TableContract,
 )
 from streaming.transforms.raw_rows import history_rows
+
+_TOLD_CANDIDATES: Final = 10
+"""How many candidates of an evaluation are told by their names."""
 
 _log = structlog.get_logger(__name__)
 
@@ -167,7 +171,8 @@ class LoadStream:
         writer.append(session.createDataFrame(fresh, table.schema).coalesce(1), table)
         for candidate in candidates:
             self._metrics.candidates.labels(candidate.action).inc()
-        _log.info("candidates", action=candidates[0].action, bundles=[each.bundle_id for each in candidates])
+        first = [candidate.bundle_id for candidate in candidates[:_TOLD_CANDIDATES]]
+        _log.info("candidates", action=candidates[0].action, count=len(candidates), first=first)
 
 
 def _proposed_before(

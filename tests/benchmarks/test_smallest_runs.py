@@ -30,6 +30,7 @@ ON_KAFKA = {
 }
 """The same for those that need a broker."""
 ON_SPARK = {
+    "freshness": r"\nbundle_load +second +\d+( +\d+\.\d){3}\nbroker_load",
     "pipeline": r"\n +20 this +[\d,]+ +driver \d+\.\d, jvm \d+\.\d, workers \d+\.\d; [\d,]+ MiB\n",
 }
 """The same for those that need Spark as well."""

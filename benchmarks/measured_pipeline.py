@@ -1,0 +1,126 @@
+"""A pipeline that is measured from outside: its processes, and what it has committed to its tables."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import psutil
+
+from controlplane.config import ClusterConfig
+
+_MEMORY_MIB: Final = 2_048
+
+
+class Commit(NamedTuple):
+    """One version of a table.
+
+    Attributes:
+        version: its number.
+        batch_id: the number of the stream's batch; -1 for a version that no batch wrote.
+        row_count: rows of its new files.
+        committed_s: seconds since 1970.
+    """
+
+    version: int
+    batch_id: int
+    row_count: int
+    committed_s: float
+
+
+class TableLog:
+    """The log of one table, read on from where the last reading ended."""
+
+    def __init__(self, table: Path) -> None:
+        self._folder = table / "_delta_log"
+        self._next_version = 0
+
+    def new_commits(self) -> list[Commit]:
+        """Those since the last call, in order."""
+        found = []
+        while (path := self._folder / f"{self._next_version:020}.json").exists():
+            actions = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            batch_ids = [action["txn"]["version"] for action in actions if "txn" in action]
+            added = [json.loads(action["add"]["stats"])["numRecords"] for action in actions if "add" in action]
+            found.append(Commit(self._next_version, max(batch_ids, default=-1), sum(added), path.stat().st_mtime))
+            self._next_version += 1
+        return found
+
+
+class ProcessTree:
+    """The processes of a pipeline, with what they have spent; also of those that have ended since they were seen."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", output: Path) -> None:
+        self._process = process
+        self._output = output
+        self._seen: dict[int, tuple[str, float]] = {}
+        self.resident_mib: dict[str, float] = {}
+        self.greatest_mib = 0.0
+
+    def look(self) -> None:
+        """Note what each process has spent until now, and the memory of each kind.
+
+        Raises:
+            RuntimeError: the pipeline has ended.
+        """
+        if self._process.poll() is not None:
+            words = self._output.read_text(encoding="utf-8", errors="replace")[-2_000:]
+            raise RuntimeError(f"the pipeline has ended with status {self._process.returncode}:\n{words}")
+        root = psutil.Process(self._process.pid)
+        resident: dict[str, float] = {}
+        for each in (root, *root.children(recursive=True)):
+            try:
+                words, times, memory = each.cmdline(), each.cpu_times(), each.memory_info()
+            except psutil.Error:
+                continue
+            if not words:  # it has ended, and its parent has not asked for its status yet
+                continue
+            kind = "jvm" if "java" in words[0] else "workers" if "pyspark.daemon" in words else "driver"
+            self._seen[each.pid] = kind, times.user + times.system
+            resident[kind] = resident.get(kind, 0.0) + memory.rss / (1 << 20)
+        self.resident_mib = resident
+        self.greatest_mib = max(self.greatest_mib, sum(resident.values()))
+
+    def spent(self) -> dict[str, float]:
+        """Processor seconds until now by the kind of process: ``driver`` (Python), ``jvm``, ``workers`` (Python)."""
+        self.look()
+        total: dict[str, float] = {}
+        for kind, seconds in self._seen.values():
+            total[kind] = total.get(kind, 0.0) + seconds
+        return total
+
+
+@contextmanager
+def running_pipeline(
+    servers: str, cluster: ClusterConfig, checkout: Path, folder: Path, cores: int
+) -> Iterator[ProcessTree]:
+    """The pipeline as its command starts it, with a trigger each second; killed at the end of the block.
+
+    Args:
+        servers: of Kafka.
+        cluster: whose topics are read.
+        checkout: the folder of the code.
+        folder: gets the tables in ``delta``, and what the pipeline prints in ``output``.
+        cores: of Spark.
+    """
+    command = [
+        *(sys.executable, "-m", "controlplane.cli", "--cluster", cluster.name, "--bootstrap-servers", servers),
+        *("pipeline", "run", "--tables-dir", str(folder / "delta"), "--cores", str(cores)),
+        *("--memory-mib", str(_MEMORY_MIB), "--trigger-interval-ms", "1000"),
+    ]
+    environment = os.environ | {"PYTHONPATH": str(checkout)}
+    output = folder / "output"
+    with output.open("wb") as sink:
+        process = subprocess.Popen(
+            command, cwd=checkout, env=environment, stdout=sink, stderr=sink, start_new_session=True
+        )
+        try:
+            yield ProcessTree(process, output)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
