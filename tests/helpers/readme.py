@@ -119,12 +119,12 @@ class Running:
         """Its output up to now."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
-    def wait_until(self, condition: Callable[[], bool]) -> None:
+    def wait_until(self, condition: Callable[[], bool], within_s: float = DEADLINE_S) -> None:
         """Poll a condition while the process lives."""
-        deadline_s = time.monotonic() + DEADLINE_S
+        deadline_s = time.monotonic() + within_s
         while not condition():
             assert self._process.poll() is None, f"{self._words} ended with {self._process.returncode}:\n{self.output}"
-            assert time.monotonic() < deadline_s, f"{self._words}: not within {DEADLINE_S} s\n{self.output}"
+            assert time.monotonic() < deadline_s, f"{self._words}: not within {within_s} s\n{self.output}"
             time.sleep(0.05)
 
     def end(self) -> int:

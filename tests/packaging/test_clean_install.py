@@ -115,7 +115,8 @@ def test_pipeline_runs_until_ctrl_c_and_its_tables_are_asked(
     there = [analysts.command, "--bootstrap-servers", readme_cluster.bootstrap_servers]
     tables = analysts.folder / "delta"
     with Running([*there, "pipeline", "run", "--tables-dir", str(tables)], analysts.folder, {}) as pipeline:
-        pipeline.wait_until((tables / "decisions" / "_delta_log" / f"{1:020}.json").exists)
+        # It starts Spark and makes its tables first, beside the other tests.
+        pipeline.wait_until((tables / "decisions" / "_delta_log" / f"{1:020}.json").exists, within_s=300)
         assert pipeline.interrupt() == 0, pipeline.output
         assert "Traceback" not in pipeline.output
     statement = "select epoch from decisions where seq = 1"
