@@ -224,13 +224,22 @@ def _measured(bundle: BundleState) -> MeasuredBundle:
     )
 
 
-def _candidate_id(action: str, bundle: BundleState) -> str:
-    return f"{action}:{bundle.bundle_id}:{LOAD_REPORTS}[{bundle.position.partition}]@{bundle.position.offset}"
-
-
 def day_of_ms(time_ms: int) -> date:
     """The UTC day of a time in milliseconds since 1970."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).date()
+
+
+def _head(action: str, bundle: BundleState, evaluated_ms: int) -> tuple[str, str, int, date, str, str]:
+    """The first columns of a candidate's row, up to its node."""
+    candidate_id = f"{action}:{bundle.bundle_id}:{LOAD_REPORTS}[{bundle.position.partition}]@{bundle.position.offset}"
+    return (
+        candidate_id,
+        bundle.bundle_id,
+        evaluated_ms,
+        day_of_ms(evaluated_ms),
+        bundle.namespace,
+        bundle.node_id,
+    )
 
 
 def _split_row(choice: SplitChoice, bundle: BundleState, evaluated_ms: int) -> SplitRow:
@@ -239,12 +248,7 @@ def _split_row(choice: SplitChoice, bundle: BundleState, evaluated_ms: int) -> S
         evidence[each.limit.value] = repr(each.measured)
         evidence[f"max_{each.limit.value}"] = repr(each.allowed)
     return SplitRow(
-        candidate_id=_candidate_id("split", bundle),
-        bundle_id=bundle.bundle_id,
-        evaluated_ms=evaluated_ms,
-        day=day_of_ms(evaluated_ms),
-        namespace=bundle.namespace,
-        node_id=bundle.node_id,
+        *_head("split", bundle, evaluated_ms),
         rule=limits.RULE_NAME,
         exceeded=[(each.limit.value, float(each.measured), float(each.allowed)) for each in choice.exceeded],
         topic_count=choice.bundle.topic_count,
@@ -262,12 +266,7 @@ def _shed_row(
 ) -> ShedRow:
     smoothed_usage = next(each.measured for each in choice.evidence if each.name == SMOOTHED_USAGE)
     return ShedRow(
-        candidate_id=_candidate_id("shed", bundle),
-        bundle_id=bundle.bundle_id,
-        evaluated_ms=evaluated_ms,
-        day=day_of_ms(evaluated_ms),
-        namespace=bundle.namespace,
-        node_id=choice.node_id,
+        *_head("shed", bundle, evaluated_ms),
         rule=shedder.name,
         throughput_bytes_per_s=choice.traffic,
         smoothed_usage=smoothed_usage,

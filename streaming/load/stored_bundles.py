@@ -120,11 +120,11 @@ def busiest_of_nodes(bundles: pa.Table) -> pa.Table:
     Args:
         bundles: rows of ``bundle_load`` that may be shed, with the column ``target``.
     """
-    targets = dict(zip(bundles["node_id"].to_pylist(), bundles["target"].to_pylist(), strict=True))
+    node_ids = bundles["node_id"].to_pylist()
+    targets = dict(zip(node_ids, bundles["target"].to_pylist(), strict=True))
     places = {bundle_id: place for place, bundle_id in enumerate(bundles["bundle_id"].to_pylist())}
     averages = bundles["short_term"].to_pylist()
     histories = {bundle_id: _history(averages[places[bundle_id]]) for bundle_id in sorted(places)}
-    node_ids = bundles["node_id"].to_pylist()
     of_node: dict[str, list[str]] = {node_id: [] for node_id in targets}
     for bundle_id in histories:
         of_node[node_ids[places[bundle_id]]].append(bundle_id)
