@@ -17,14 +17,15 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from controlplane.codec.framing import Framing, framing_with
 from controlplane.codec.inputs import decode_input
 from controlplane.codec.outputs import decode_dead_letter, encode_dead_letter
-from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
+from controlplane.config import DEAD_LETTERS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.values.dead_letter import RAW_KEPT_BYTES, DeadLetter
 from controlplane.core.values.identifiers import Coordinates
 from controlplane.errors import InvalidInputError
 from streaming.columns import RecordColumns
-from streaming.table_contracts import (
+from streaming.contracts.records import (
     DEAD_LETTERS_TABLE,
     HEARTBEAT_COLUMNS,
+    INTENT_COLUMNS,
     LOAD_REPORT_COLUMNS,
     MEMBERSHIP_COLUMNS,
 )
@@ -33,7 +34,12 @@ WRITER: Final = "pipeline"
 """The writer in the pipeline's dead letters."""
 
 INPUT_COLUMNS: Final[Mapping[str, RecordColumns]] = MappingProxyType(
-    {HEARTBEATS: HEARTBEAT_COLUMNS, LOAD_REPORTS: LOAD_REPORT_COLUMNS, MEMBERSHIP: MEMBERSHIP_COLUMNS}
+    {
+        HEARTBEATS: HEARTBEAT_COLUMNS,
+        LOAD_REPORTS: LOAD_REPORT_COLUMNS,
+        MEMBERSHIP: MEMBERSHIP_COLUMNS,
+        INTENTS: INTENT_COLUMNS,
+    }
 )
 
 REFUSAL_TYPE: Final = StructType([StructField("reason", StringType()), StructField("detail", StringType())])

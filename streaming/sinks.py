@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from controlplane.config import KafkaConfig
 from controlplane.errors import InvariantViolationError
+from streaming.contracts.table import TableContract
 from streaming.sources import client_options
-from streaming.table_contracts import TableContract
 from streaming.tables import table_path
 
 

@@ -9,26 +9,28 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from streaming.table_contracts import ALL_TABLES, TableContract  # noqa: E402 - the checkout is on the path only now
+from streaming.contracts.catalog import ALL_TABLES  # noqa: E402 - the checkout is on the path only now
+from streaming.contracts.table import TableContract  # noqa: E402
+from streaming.contracts.views import ALL_VIEWS, View  # noqa: E402
 
 PAGE = Path(__file__).with_name("delta-tables.md")
 _HEAD = """\
 # Delta tables
 
-<!-- Drawn by docs/reference/generate_delta_tables.py from streaming/table_contracts.py: change that, not this page. -->
+<!-- Drawn by docs/reference/generate_delta_tables.py from streaming/contracts: change that, not this page. -->
 
 The pipeline (`controlplane pipeline run`) writes these tables. `controlplane sql "SELECT ..."` queries them by these
 names, at once and without Java by DuckDB, or with `--engine spark` by Spark SQL; it reads and never writes
 ([questions](../how-to/ask-the-tables.md)). In DuckDB's dialect lists begin at 1, and `unnest` makes rows of a list. Any
 Delta reader can read the tables: each is a folder of its name. Released columns are never renamed, removed
 or given another type. The columns `topic`, `partition`, `offset` and `append_time_ms` identify the record of the log
-from which a row was written.
+from which a row was written. At the end stand two views.
 """
 
 
 def page() -> str:
     """The whole page."""
-    return _HEAD + "".join(_section(contract) for contract in ALL_TABLES)
+    return _HEAD + "".join(_section(contract) for contract in ALL_TABLES) + "".join(map(_view_section, ALL_VIEWS))
 
 
 def _section(contract: TableContract) -> str:
@@ -40,6 +42,13 @@ def _section(contract: TableContract) -> str:
         for field in contract.fields
     ]
     return head + "| column | type | meaning |\n|---|---|---|\n" + "".join(rows)
+
+
+def _view_section(view: View) -> str:
+    read = ", ".join(f"`{name}`" for name in view.tables)
+    head = f"\n## {view.name}\n\n{view.row} A view that `controlplane sql` knows, over {read}.\n\n"
+    rows = [f"| `{name}` | {meaning} |\n" for name, meaning in view.columns]
+    return head + "| column | meaning |\n|---|---|\n" + "".join(rows) + f"\n```sql\n{view.query}```\n"
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from controlplane.config import DECISIONS
 from controlplane.core.values.identifiers import Seq
 from streaming import tables
 from streaming.config import PipelineConfig
+from streaming.contracts.records import DECISIONS_TABLE
 from streaming.metrics import PipelineMetrics
 from streaming.sinks import BatchWriter
 from streaming.sources import read_range, read_stream
-from streaming.table_contracts import DECISIONS_TABLE
 from streaming.transforms.decision_rows import LogRecord, Part, decision_rows, part_of
 
 _FIRST_LOOK: Final = 1

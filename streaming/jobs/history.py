@@ -8,19 +8,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from controlplane.config import DEAD_LETTERS
 from streaming.config import PipelineConfig
+from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.decode import decoded, decoded_dead_letters
 from streaming.metrics import RECORDS_OBSERVATION
 from streaming.sources import read_stream
-from streaming.table_contracts import TABLE_OF_TOPIC
 from streaming.tables import table_path
 from streaming.transforms.raw_rows import history_rows
 
 
 def start_history(session: SparkSession, config: PipelineConfig, topic: str) -> StreamingQuery:
-    """Start the stream of ``heartbeats``, ``membership`` or ``dead-letters`` into its table.
+    """Start the stream of ``heartbeats``, ``membership``, ``intents`` or ``dead-letters`` into its table.
 
-    Delta's own streaming sink writes each batch once. Unusable heartbeats and membership records are only counted here,
-    because the leader writes their dead letters.
+    Delta's own streaming sink writes each batch once. Unusable records of the inputs are only counted here, because the
+    leader writes their dead letters.
     """
     table = TABLE_OF_TOPIC[topic]
     records = read_stream(session, config.kafka, config.cluster.topic(topic), config.max_records_per_batch)

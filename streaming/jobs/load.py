@@ -21,6 +21,15 @@ from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
 from controlplane.core.bundles.load.incarnations import cutoffs, newest_nodes
 from streaming import tables
 from streaming.config import PipelineConfig
+from streaming.contracts.loads import (
+    BROKER_LOAD_TABLE,
+    BUNDLE_LOAD_TABLE,
+    SHED_CANDIDATES_TABLE,
+    SPLIT_CANDIDATES_TABLE,
+)
+from streaming.contracts.records import LOAD_REPORTS_TABLE
+from streaming.contracts.table import TableContract
+from streaming.created_tables import stored_bucket_count
 from streaming.decode import KEY_VALUE_TYPE, dead_letter_records
 from streaming.load.batch_summary import implausible_figures, summary_of
 from streaming.load.before_cutoffs import before_cutoffs
@@ -42,14 +51,6 @@ from streaming.load.stored_bundles import StoredBundles
 from streaming.metrics import PipelineMetrics
 from streaming.sinks import BatchWriter, produce
 from streaming.sources import read_stream
-from streaming.table_contracts import (
-    BROKER_LOAD_TABLE,
-    BUNDLE_LOAD_TABLE,
-    LOAD_REPORTS_TABLE,
-    SHED_CANDIDATES_TABLE,
-    SPLIT_CANDIDATES_TABLE,
-    TableContract,
-)
 from streaming.transforms.raw_rows import history_rows
 
 _TOLD_CANDIDATES: Final = 10
@@ -87,7 +88,7 @@ class LoadStream:
         self._metrics = metrics
         rows = tables.read(session, config.warehouse_dir, BROKER_LOAD_TABLE).collect()
         self._nodes = {node.node_id: node for node in map(node_of, rows)}
-        self._buckets = bucket_numbers(session, tables.stored_bucket_count(session, config.warehouse_dir))
+        self._buckets = bucket_numbers(session, stored_bucket_count(config.warehouse_dir, BUNDLE_LOAD_TABLE))
 
     def write(self, records: DataFrame, writer: BatchWriter) -> None:
         """Carry out every step for one batch of records of ``load-reports``."""

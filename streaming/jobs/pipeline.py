@@ -3,15 +3,16 @@
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP, KafkaConfig
+from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP, KafkaConfig
 from controlplane.errors import (
     ConfigurationError,
     ControlPlaneError,
@@ -23,14 +24,15 @@ from controlplane.errors import (
     UnsupportedFeatureLevelError,
 )
 from streaming.config import PipelineConfig
+from streaming.contracts.records import TABLE_OF_TOPIC
+from streaming.created_tables import create_missing, is_empty
+from streaming.jobs.changes import CHANGES, ChangesStream
 from streaming.jobs.decision_log import start_decisions
 from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
 from streaming.maintenance import maintain
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session
-from streaming.table_contracts import TABLE_OF_TOPIC
-from streaming.tables import create_missing, read
 from streaming.warehouse import claim
 
 _log = structlog.get_logger(__name__)
@@ -84,8 +86,8 @@ def run_in(
     metrics: PipelineMetrics,
 ) -> None:
     """As :func:`run`, in a session that the caller creates and ends."""
-    created = create_missing(session, config.warehouse_dir, config.bucket_count)
-    refuse_lost_checkpoints(session, config, created)
+    create_missing(config.warehouse_dir, config.bucket_count)
+    refuse_lost_checkpoints(config)
     listener = ProgressListener(metrics)
     session.streams.addListener(listener)
     streams = [_Stream(name, start) for name, start in _starters(session, config, metrics).items()]
@@ -102,22 +104,15 @@ def run_in(
         session.streams.removeListener(listener)
 
 
-def refuse_lost_checkpoints(session: SparkSession, config: PipelineConfig, created: Collection[str]) -> None:
+def refuse_lost_checkpoints(config: PipelineConfig) -> None:
     """Refuse to read a topic from its beginning into a table that already has its records.
-
-    Args:
-        session: reads the tables.
-        config: has the folders of the tables and checkpoints.
-        created: the names of tables that were just created; they are not opened, because that takes a second each.
 
     Raises:
         PrerequisiteError: a table has rows and its stream has no checkpoint.
     """
     for table in TABLE_OF_TOPIC.values():
         checkpoint = config.checkpoint_dir(table.name)
-        if table.name in created or (checkpoint / "metadata").exists():
-            continue
-        if not read(session, config.warehouse_dir, table).isEmpty():
+        if not (checkpoint / "metadata").exists() and not is_empty(config.warehouse_dir, table):
             message = (
                 f"the table {table.name} in {config.warehouse_dir} holds rows and its checkpoint {checkpoint} is gone: "
                 "going on would add them a second time. Restore it, or move the folder away to start afresh"
@@ -125,15 +120,31 @@ def refuse_lost_checkpoints(session: SparkSession, config: PipelineConfig, creat
             raise PrerequisiteError(message)
 
 
+class _Running(Protocol):
+    """A query of Spark, or what is seen as one from outside."""
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """Whether it runs."""
+
+    def exception(self) -> Exception | None:
+        """Why it failed."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
 def _starters(
     session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics
-) -> dict[str, Callable[[], StreamingQuery]]:
+) -> dict[str, Callable[[], _Running]]:
     return {
         DECISIONS: lambda: start_decisions(session, config, metrics),
         MEMBERSHIP: lambda: start_history(session, config, MEMBERSHIP),
         LOAD_REPORTS: lambda: start_load(session, config, metrics),
         HEARTBEATS: lambda: start_history(session, config, HEARTBEATS),
+        INTENTS: lambda: start_history(session, config, INTENTS),
         DEAD_LETTERS: lambda: start_history(session, config, DEAD_LETTERS),
+        CHANGES: lambda: ChangesStream(config, metrics),
     }
 
 
@@ -142,7 +153,7 @@ class _Stream:
     """One stream and its recent failures.
 
     Attributes:
-        name: its topic.
+        name: its topic, or what it makes.
         starter: starts it from its checkpoint.
         query: the running query, once started.
         failures: in a row.
@@ -151,8 +162,8 @@ class _Stream:
     """
 
     name: str
-    starter: Callable[[], StreamingQuery]
-    query: StreamingQuery | None = None
+    starter: Callable[[], _Running]
+    query: _Running | None = None
     failures: int = 0
     start_again_at_s: float | None = None
     started_at_s: float = 0.0
@@ -173,7 +184,9 @@ class _Stream:
         if self.query is None or self.query.isActive or self.start_again_at_s is not None:
             return None
         error = self.query.exception()
-        return "it ended without an error" if error is None else str(error)
+        if error is None:
+            return "it ended without an error"
+        return "".join(traceback.format_exception_only(error)).strip()
 
 
 def _watch(

@@ -29,7 +29,8 @@ from controlplane.core.bundles.load.sample_fold import (
 )
 from controlplane.core.bundles.reports import BundleLoad
 from controlplane.errors import InvariantViolationError
-from streaming.table_contracts import BUCKET_COLUMN, BUNDLE_LOAD_TABLE
+from streaming.contracts.loads import BUNDLE_LOAD_TABLE
+from streaming.contracts.table import BUCKET_COLUMN
 
 _SCHEMA: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
 _FIGURES: Final = BundleLoad._fields[1:]

@@ -19,8 +19,8 @@ from controlplane.core.bundles.load.report_figures import ReportFigures, report_
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from streaming.columns import spark_type
+from streaming.contracts.records import LOAD_REPORT_COLUMNS
 from streaming.decode import REFUSAL_TYPE, RawRow, decode_payload, framing_of
-from streaming.table_contracts import LOAD_REPORT_COLUMNS
 
 DECODED_TYPE: Final = StructType(
     [

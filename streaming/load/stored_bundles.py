@@ -21,8 +21,8 @@ from controlplane.core.bundles.load.sample_fold import Numbers
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 from controlplane.core.bundles.splitting.limits import SplitLimits
+from streaming.contracts.loads import BUNDLE_LOAD_TABLE, MESSAGE_LOAD_TYPE
 from streaming.load.rows import bundle_of
-from streaming.table_contracts import BUNDLE_LOAD_TABLE, MESSAGE_LOAD_TYPE
 
 _GROUP: Final = "node_group"
 _GROUPS_EACH_TASK: Final = 4

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import UserError
+from streaming.contracts.views import ALL_VIEWS, View
 
 _DECISIONS: Final = "decisions"
 _NEWEST_SEQ: Final = "select max(seq) from decisions"
@@ -22,7 +23,7 @@ class QueryResult(NamedTuple):
 
 
 class SqlEngine(ABC):
-    """Answers queries of the tables of one folder, each known by its name. Not thread-safe.
+    """Answers queries of the tables of one folder and of the views over them, each known by its name. Not thread-safe.
 
     A query is a statement that reads. A table stays as it was when a query first named it.
 
@@ -32,7 +33,13 @@ class SqlEngine(ABC):
 
     def __init__(self, tables: Iterable[str]) -> None:
         """Open no table yet: that takes time, and a query names few."""
-        self._tables = tuple(tables)
+        there = list(tables)
+        self._views: dict[str, View] = {}
+        for view in ALL_VIEWS:
+            if {*there} >= {*view.tables}:
+                self._views[view.name] = view
+                there.append(view.name)
+        self._tables = tuple(there)
         self._opened: set[str] = set()
 
     def newest_seq(self) -> int | None:
@@ -59,13 +66,27 @@ class SqlEngine(ABC):
     def _open(self, name: str) -> None:
         """Let statements know a table by its name."""
 
+    @abstractmethod
+    def _define(self, view: View) -> None:
+        """Let statements know a view by its name; what it reads is open."""
+
     def _open_named(self, statement: str) -> None:
         """Open the tables that a statement names and that are not open; all if it names none (``show tables``)."""
         named = [name for name in self._tables if re.search(rf"\b{re.escape(name)}\b", statement, re.IGNORECASE)]
         for name in named or self._tables:
-            if name not in self._opened:
-                self._open(name)
-                self._opened.add(name)
+            self._open_once(name)
+
+    def _open_once(self, name: str) -> None:
+        if name in self._opened:
+            return
+        view = self._views.get(name)
+        if view is None:
+            self._open(name)
+        else:
+            for read in view.tables:
+                self._open_once(read)
+            self._define(view)
+        self._opened.add(name)
 
     def _failed(self, reason: str) -> UserError:
         """The error of a statement that the engine cannot carry out, with the engine's first sentence."""

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from controlplane.errors import UserError
+from streaming.contracts.views import View
 from streaming.sql.answers import QueryResult, SqlEngine, plain, refused
 from streaming.warehouse import table_names
 
@@ -94,6 +95,9 @@ class LocalEngine(SqlEngine):
         except DeltaError as error:
             raise UserError(f"the table {name} cannot be read: {str(error).partition(chr(10))[0]}") from error
         self._database.register(name, dataset)
+
+    def _define(self, view: View) -> None:
+        self._database.execute(f"create view {view.name} as {view.query}")
 
 
 def _nodes(tree: Any) -> set[str]:  # noqa: ANN401 - parsed JSON

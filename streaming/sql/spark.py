@@ -6,9 +6,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streaming import tables
+from streaming.contracts.catalog import ALL_TABLES
+from streaming.contracts.views import View
 from streaming.sql.answers import QueryResult, SqlEngine, plain
 from streaming.sql.spark_plans import require_query, shut_off
-from streaming.table_contracts import ALL_TABLES
 from streaming.warehouse import table_names
 
 
@@ -50,6 +51,9 @@ class SparkEngine(SqlEngine):
 
     def _open(self, name: str) -> None:
         tables.read(self._session, self._warehouse_dir, self._contracts[name]).createOrReplaceTempView(name)
+
+    def _define(self, view: View) -> None:
+        self._session.sql(view.query).createOrReplaceTempView(view.name)
 
 
 def _sentence(error: PySparkException) -> str:

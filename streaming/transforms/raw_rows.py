@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from streaming.table_contracts import TableContract
+from streaming.contracts.table import TableContract
 from streaming.tables import day_of
 
 

@@ -11,8 +11,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from controlplane.core.bundles.load.reported_state import BundleState, Position
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.load.rows import bundle_of
-from streaming.table_contracts import BUNDLE_LOAD_TABLE
 from tests.helpers.placed_report import PlacedReport
 
 BUNDLE_SCHEMA = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from streaming.table_contracts import MEMBERSHIP_TABLE
+from streaming.contracts.records import MEMBERSHIP_TABLE
 
 
 def membership_rows(spark: SparkSession, count: int) -> DataFrame:

@@ -15,7 +15,7 @@ from controlplane.config import LOAD_REPORTS, ClusterConfig, KafkaConfig
 from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
 from streaming import tables
 from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
-from streaming.table_contracts import TableContract
+from streaming.contracts.table import TableContract
 from tests.helpers.end_markers import await_end_markers
 
 UNKNOWN_USAGE = ResourceUsage(-1.0, -1.0)

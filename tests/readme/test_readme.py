@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.table_contracts import ALL_TABLES
+from streaming.contracts.catalog import ALL_TABLES
 from tests.helpers.readme import README, ROOT, ReadmeCluster, Running, blocks, commands, run
 
 OUR_IMPORTS = {"PYTHONPATH": str(ROOT)}

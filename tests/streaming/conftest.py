@@ -1,7 +1,6 @@
 """One Spark session for the whole tier: starting it takes 5 to 20 s."""
 
 import gc
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from controlplane.embedded.jars import spark_jars
 from controlplane.embedded.java import find_java
 from controlplane.embedded.kafka import EmbeddedKafka
 from streaming.config import SparkConfig
+from streaming.created_tables import create_missing
 from streaming.session import build_session
-from streaming.tables import create_missing
 from tests.helpers.pipeline_world import PipelineWorld
 
 DEADLINE_S = 400
@@ -61,18 +60,11 @@ def make_world(
     return lambda: PipelineWorld(cluster_name, kafka_broker.bootstrap_servers, tmp_path, jars)
 
 
-@pytest.fixture(scope="session")
-def created_tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Empty tables to be copied: creating them takes some ten seconds."""
-    folder = tmp_path_factory.mktemp("tables") / "delta"
-    create_missing(spark, folder, bucket_count=2)
-    return folder
-
-
 @pytest.fixture
-def warehouse_dir(created_tables: Path, tmp_path: Path) -> Path:
+def warehouse_dir(tmp_path: Path) -> Path:
     """Empty tables of this test's own."""
-    return shutil.copytree(created_tables, tmp_path / "delta")
+    create_missing(tmp_path / "delta", bucket_count=2)
+    return tmp_path / "delta"
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig
+from streaming.contracts.loads import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE
 from streaming.load.candidates import (
     Evaluation,
     ShedRow,
@@ -26,7 +27,6 @@ from streaming.load.candidates import (
     evaluate,
     last_evaluation_ms,
 )
-from streaming.table_contracts import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE
 from tests.helpers.plain_load import PlainBundles, plain_evaluation
 
 MIB = 1_048_576.0

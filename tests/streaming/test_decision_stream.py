@@ -11,10 +11,10 @@ from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq
+from streaming.contracts.records import DECISIONS_TABLE
 from streaming.jobs.decision_log import start_decisions
 from streaming.metrics import PipelineMetrics
 from streaming.sql.local import LocalEngine
-from streaming.table_contracts import DECISIONS_TABLE
 from tests.golden.samples import sample_of
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 

@@ -14,9 +14,9 @@ from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.canonical import to_canonical
 from controlplane.core.values.identifiers import Epoch
+from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE
 from streaming.jobs.history import start_history
 from streaming.metrics import PipelineMetrics, ProgressListener
-from streaming.table_contracts import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 
 DIVIDED = BundleStepReport("kv/0x00000000_0x40000000", 2, BundleStep.DIVIDED, (7, 8))

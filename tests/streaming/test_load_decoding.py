@@ -16,9 +16,9 @@ from controlplane.core.bundles.load.reported_state import Position
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import LoadReport, ResourceUsage
+from streaming.contracts.records import LOAD_REPORT_COLUMNS
 from streaming.decode import RawRow, decode_row
 from streaming.load.decoding import DECODED_TYPE, decode_batch
-from streaming.table_contracts import LOAD_REPORT_COLUMNS
 from tests.golden.samples import SAMPLES, damaged
 from tests.helpers.pipeline_world import bundle_load, load_report, random_report
 from tests.helpers.placed_report import PlacedReport

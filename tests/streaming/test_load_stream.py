@@ -15,18 +15,17 @@ from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig
+from streaming.contracts.loads import (
+    BROKER_LOAD_TABLE,
+    BUNDLE_LOAD_TABLE,
+    SHED_CANDIDATES_TABLE,
+    SPLIT_CANDIDATES_TABLE,
+)
+from streaming.contracts.records import DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE
 from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
 from streaming.load.bucket_fold import bucket_numbers
 from streaming.metrics import PipelineMetrics
-from streaming.table_contracts import (
-    BROKER_LOAD_TABLE,
-    BUNDLE_LOAD_TABLE,
-    DEAD_LETTERS_TABLE,
-    LOAD_REPORTS_TABLE,
-    SHED_CANDIDATES_TABLE,
-    SPLIT_CANDIDATES_TABLE,
-)
 from tests.golden.samples import damaged
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report, read_all
 

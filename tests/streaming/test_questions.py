@@ -2,40 +2,47 @@
 
 import random
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from controlplane.codec.decisions import encode_decision
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.reported_state import BundleSums, Position
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
-from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.intents.events import IntentAnswered
+from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import Decision
-from controlplane.core.values.identifiers import Term
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole
+from streaming.changes.follower import ChangesFollower
+from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
+from streaming.contracts.records import (
+    DEAD_LETTERS_TABLE,
+    DECISIONS_TABLE,
+    HEARTBEAT_COLUMNS,
+    HEARTBEATS_TABLE,
+    INTENT_COLUMNS,
+    INTENTS_TABLE,
+    MEMBERSHIP_TABLE,
+)
+from streaming.contracts.table import TableContract
+from streaming.created_tables import create_missing
 from streaming.load.rows import node_row
 from streaming.sinks import BatchWriter
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
-from streaming.table_contracts import (
-    BROKER_LOAD_TABLE,
-    BUNDLE_LOAD_TABLE,
-    DEAD_LETTERS_TABLE,
-    DECISIONS_TABLE,
-    MEMBERSHIP_TABLE,
-    TableContract,
-)
-from streaming.transforms.decision_rows import LogRecord, decision_rows
+from streaming.transforms.decision_rows import decision_rows
+from tests.helpers.decision_table import recorded
+from tests.helpers.eventful import eventful_decisions
 from tests.helpers.membership_rows import membership_rows
 from tests.helpers.pipeline_world import random_report
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row
-from tests.helpers.world import World
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ask-the-tables.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -48,17 +55,21 @@ BUNDLE_IDS = [f"kv/0x{index}0000000_0x{index + 1}0000000" for index in range(6)]
 
 
 @pytest.fixture(scope="module")
-def history(
-    spark: SparkSession, created_tables: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[LocalEngine, SparkEngine]]:
+def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalEngine, SparkEngine]]:
     """Both engines over the tables of a small cluster to which something happened."""
-    folder = shutil.copytree(created_tables, tmp_path_factory.mktemp("asked") / "delta")
+    folder = tmp_path_factory.mktemp("asked") / "delta"
+    create_missing(folder, bucket_count=2)
     writer = BatchWriter(spark, folder, "asked", 1)
 
     def write(rows: Iterable[tuple[object, ...]], table: TableContract) -> None:
         writer.append(spark.createDataFrame(list(rows), table.schema).coalesce(1), table)
 
-    write(decision_rows(recorded(decisions())), DECISIONS_TABLE)
+    decisions = eventful_decisions()
+    write(decision_rows(recorded(decisions)), DECISIONS_TABLE)
+    follower = ChangesFollower(folder)
+    assert sum(iter(follower.step, 0)) == len(decisions)
+    write(asked_intents(decisions), INTENTS_TABLE)
+    write([applied_epoch("n1", decisions[-1])], HEARTBEATS_TABLE)
     loads = loaded()
     write(map(bundle_row, loads.bundles.values()), BUNDLE_LOAD_TABLE)
     sums = BundleSums(3, *2 * (MessageLoad(1.5, 2.5, 0.5, 0.25),))
@@ -74,22 +85,18 @@ def history(
         yield local, SparkEngine(spark.newSession(), folder)
 
 
-def decisions() -> list[Decision]:
-    """Nodes join, one leaves, one falls silent, and another leader goes on."""
-    world = World(ClusterPolicy(slot_count=64))
-    world.admit("n1", "n2", "n3", "n4")
-    world.leave("n4")
-    world.run(3_000, ("n1", "n2", "n3"))
-    world.run(6_000, ("n1", "n2"))
-    world.open_term(Term(2))
-    world.run(1_000, ("n1", "n2"))
-    return world.decisions
+def asked_intents(decisions: Iterable[Decision]) -> Iterable[tuple[object, ...]]:
+    """Rows of ``intents``: those that were answered, and one that was not."""
+    answers = [event for decision in decisions for event in decision.events if isinstance(event, IntentAnswered)]
+    intents = [Intent(each.intent_id, each.kind, each.principal, {"node": "n4"}) for each in answers]
+    for offset, intent in enumerate([*intents, Intent("waiting", "drain_node", "tester", {})]):
+        yield ("intents", 0, offset, 1_000 * offset, date(1970, 1, 1), *INTENT_COLUMNS.row(intent))
 
 
-def recorded(whole: Iterable[Decision]) -> list[LogRecord]:
-    """The decisions as records of the log."""
-    parts = [part for decision in whole for part in encode_decision(decision)]
-    return [LogRecord(0, offset, 1_000 * offset, None, part) for offset, part in enumerate(parts)]
+def applied_epoch(node_id: str, decision: Decision) -> tuple[object, ...]:
+    """A row of ``heartbeats``: a node that has read the table up to a decision."""
+    beat = Heartbeat(node_id, 1, 40_000, decision.epoch, NodeRole.DATA)
+    return ("heartbeats", 0, 7, 40_000, date(1970, 1, 1), *HEARTBEAT_COLUMNS.row(beat))
 
 
 def loaded() -> PlainLoad:

@@ -21,16 +21,10 @@ from controlplane.core.bundles.reports import LoadReport
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.identifiers import Epoch
+from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE, SPLIT_CANDIDATES_TABLE
+from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, LOAD_REPORTS_TABLE
+from streaming.contracts.table import TableContract
 from streaming.load.rows import bundle_of
-from streaming.table_contracts import (
-    BROKER_LOAD_TABLE,
-    BUNDLE_LOAD_TABLE,
-    DEAD_LETTERS_TABLE,
-    HEARTBEATS_TABLE,
-    LOAD_REPORTS_TABLE,
-    SPLIT_CANDIDATES_TABLE,
-    TableContract,
-)
 from tests.helpers.pipeline_world import PipelineWorld, load_report, random_report
 from tests.helpers.polling import poll_until
 

@@ -10,12 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from controlplane.errors import UserError
+from streaming.contracts.catalog import ALL_TABLES
+from streaming.contracts.records import MEMBERSHIP_TABLE
 from streaming.sinks import BatchWriter
 from streaming.sql import local
 from streaming.sql.answers import SqlEngine
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
-from streaming.table_contracts import ALL_TABLES, MEMBERSHIP_TABLE
 from tests.helpers.membership_rows import membership_rows
 
 WRITES = (

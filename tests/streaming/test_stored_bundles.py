@@ -10,8 +10,8 @@ from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad
 from controlplane.core.bundles.load.reported_state import BundleState, NodeState, Position
 from controlplane.core.bundles.reports import BundleLoad
 from controlplane.core.bundles.splitting.limits import SplitLimits
+from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.load.stored_bundles import StoredBundles
-from streaming.table_contracts import BUNDLE_LOAD_TABLE
 from tests.helpers.plain_load import PlainBundles, bundle_row
 from tests.streaming.test_candidates import MIB, NEWEST, NOW_MS, node
 

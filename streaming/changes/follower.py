@@ -1,0 +1,187 @@
+"""Follows the table ``decisions`` and writes what its decisions changed, each of them once.
+
+No checkpoint says how far it is: each table's own last commit does, as the version of this writer, which is the seq of
+the decision up to which the table is written. A pair of tables, changes and present rows, is written in this order; so
+after a crash between the two commits the changes are computed anew, from the rows before them, and found written.
+Without its tables everything is made anew from ``decisions``, whatever Kafka still has.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from controlplane.core.log.events import Event
+from controlplane.core.values.canonical import from_canonical
+from controlplane.errors import LogContinuityError
+from streaming.changes.row_changes import BUNDLES, SLOTS, Decided, Subject, TableRow, intent_answers, node_changes
+from streaming.changes.written_rows import written_by
+from streaming.contracts.changes import INTENT_ANSWERS_TABLE, NODE_CHANGES_TABLE
+from streaming.contracts.records import DECISIONS_TABLE
+from streaming.contracts.table import BUCKET_COLUMN, TableContract
+from streaming.driver_tables import DriverTable
+
+APP_ID: Final = "controlplane.changes"
+"""The name of this writer in the commits of its tables."""
+_STEP_DECISIONS: Final = 256
+"""How many decisions are read and folded at once: what bounds the memory, beside the greatest decision."""
+_LOOK_AHEAD_DECISIONS: Final = 100_000
+"""Among how many the next ones are searched: seqs alone are read of these."""
+_UNWRITTEN_DECISIONS: Final = 10_000
+"""After how many decisions that wrote no row of a table its position is written all the same, for the next start."""
+_HEAD: Final = ("seq", "term", "epoch", "append_time_ms", "day", "decided_at_ms", "cause_kinds", "causes")
+
+
+class _Writer(Protocol):
+    """Writes what decisions changed into one or two tables."""
+
+    position: int
+    """The decision up to which it has seen all."""
+
+    def write(self, decided: Sequence[Decided], end: int) -> None:
+        """Write what decisions changed, up to one."""
+
+
+class ChangesFollower:
+    """One run of it; the only writer of its tables.
+
+    Args:
+        warehouse_dir: the folder of the tables, which are there.
+    """
+
+    def __init__(self, warehouse_dir: Path) -> None:
+        """Open the tables, and see how far they are."""
+        self._decisions = DeltaTable(warehouse_dir / DECISIONS_TABLE.name)
+        self._seen_version: int | None = None
+
+        def opened(contract: TableContract) -> DriverTable:
+            return DriverTable(warehouse_dir, contract, APP_ID)
+
+        pairs = [_Pair(each, opened(each.changes_table), opened(each.present_table)) for each in (SLOTS, BUNDLES)]
+        nodes = _Rows(opened(NODE_CHANGES_TABLE), node_changes)
+        answers = _Rows(opened(INTENT_ANSWERS_TABLE), intent_answers)
+        self._writers: tuple[_Writer, ...] = (*pairs, nodes, answers)
+        self._tables = [table for pair in pairs for table in (pair.changes, pair.present)] + [
+            nodes.table,
+            answers.table,
+        ]
+
+    def step(self) -> int:
+        """Write what the next decisions changed; returns their number, 0 if there are none.
+
+        Raises:
+            LogContinuityError: decisions are missing that were not written.
+        """
+        self._decisions.update_incremental()
+        version = self._decisions.version()
+        if version == self._seen_version:
+            return 0
+        decided = self._next_decisions()
+        if not decided:
+            self._seen_version = version
+            return 0
+        end = decided[-1].seq
+        for writer in self._writers:
+            rest = [each for each in decided if each.seq > writer.position]
+            if rest:
+                writer.write(rest, end)
+        return len(decided)
+
+    def maintain(self, since_day: str) -> dict[str, int]:
+        """Join small files of changes since a day, and remove what is no longer kept.
+
+        Args:
+            since_day: as ISO text; files of earlier days were joined before.
+
+        Returns:
+            The number of files of each table.
+        """
+        return {
+            table.contract.name: table.maintain([("day", ">=", since_day)] if table.contract.is_history else None)
+            for table in self._tables
+        }
+
+    def _next_decisions(self) -> list[Decided]:
+        position = min(writer.position for writer in self._writers)
+        dataset = self._decisions.to_pyarrow_dataset()
+        ahead = (pc.field("seq") > position) & (pc.field("seq") <= position + _LOOK_AHEAD_DECISIONS)
+        if position < 0:  # the oldest days of the table may have been removed
+            ahead = pc.field("seq") > position
+        seqs = sorted(dataset.to_table(columns=["seq"], filter=ahead)["seq"].to_pylist())[:_STEP_DECISIONS]
+        if not seqs:
+            return []
+        first = position + 1 if position >= 0 else seqs[0]
+        if seqs != list(range(first, first + len(seqs))):
+            missing = next(seq for seq, there in zip(range(first, seqs[-1] + 1), seqs, strict=False) if seq != there)
+            message = (
+                f"the table {DECISIONS_TABLE.name} has no decision {missing}, but {seqs[-1]}: what it changed is "
+                "unknown. Remove the folders of the tables of changes and of present rows, and they are made anew from "
+                "what is there"
+            )
+            raise LogContinuityError(message)
+        within = (pc.field("seq") >= seqs[0]) & (pc.field("seq") <= seqs[-1])
+        rows = dataset.to_table(columns=[*_HEAD, "events"], filter=within).to_pylist()
+        return [_decided(row) for row in sorted(rows, key=lambda row: row["seq"])]
+
+
+def _decided(row: TableRow) -> Decided:
+    events = from_canonical(tuple[Event, ...], json.loads(row.pop("events")))
+    return Decided(row["seq"], row, written_by(events))
+
+
+class _Rows:
+    """Writes a table whose rows follow from one decision each."""
+
+    def __init__(self, table: DriverTable, rows_of: Callable[[Decided], Iterable[TableRow]]) -> None:
+        self.table = table
+        self.position = _position(table)
+        self._rows_of = rows_of
+
+    def write(self, decided: Sequence[Decided], end: int) -> None:
+        """See :meth:`_Writer.write`."""
+        rows = [row for decision in decided for row in self._rows_of(decision)]
+        if rows or end - _position(self.table) >= _UNWRITTEN_DECISIONS:
+            self.table.append(rows, end)
+        self.position = end
+
+
+class _Pair:
+    """Writes a table of changes, and then the one of present rows."""
+
+    def __init__(self, subject: Subject[Any, Any], changes: DriverTable, present: DriverTable) -> None:
+        self.changes = changes
+        self.present = present
+        self.position = _position(present)
+        self._changes_position = _position(changes)
+        self._subject = subject
+        self._bucket_count = present.bucket_count
+
+    def write(self, decided: Sequence[Decided], end: int) -> None:
+        """See :meth:`_Writer.write`."""
+        subject = self._subject
+        keys = {key for decision in decided for key in subject.written(decision.written)}
+        buckets = {subject.bucket(key, self._bucket_count) for key in keys}
+        folded = subject.fold(decided, self._before(keys, buckets), self._bucket_count)
+        unwritten = end - _position(self.present) >= _UNWRITTEN_DECISIONS
+        if end > self._changes_position and (keys or unwritten):
+            new = (row for row in folded.changes if row["seq"] > self._changes_position)
+            self.changes.append(new, end)
+            self._changes_position = end
+        if keys or unwritten:
+            self.present.replace_in_buckets(subject.key, folded.present, buckets, end)
+        self.position = end
+
+    def _before(self, keys: set[Any], buckets: set[int]) -> dict[Any, TableRow]:
+        if not keys:
+            return {}
+        name = self._subject.key
+        there = pc.field(BUCKET_COLUMN).isin(sorted(buckets)) & pc.field(name).isin(sorted(keys))
+        return {row[name]: row for row in self.present.rows(there).to_pylist()}
+
+
+def _position(table: DriverTable) -> int:
+    version = table.written_version
+    return -1 if version is None else version

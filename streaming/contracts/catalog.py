@@ -1,0 +1,46 @@
+"""All tables and views, in the order in which the reference page shows them."""
+
+from typing import Final
+
+from streaming.contracts.changes import (
+    BUNDLE_CHANGES_TABLE,
+    BUNDLES_TABLE,
+    INTENT_ANSWERS_TABLE,
+    NODE_CHANGES_TABLE,
+    SLOT_CHANGES_TABLE,
+    SLOTS_TABLE,
+)
+from streaming.contracts.loads import (
+    BROKER_LOAD_TABLE,
+    BUNDLE_LOAD_TABLE,
+    SHED_CANDIDATES_TABLE,
+    SPLIT_CANDIDATES_TABLE,
+)
+from streaming.contracts.records import (
+    DEAD_LETTERS_TABLE,
+    DECISIONS_TABLE,
+    HEARTBEATS_TABLE,
+    INTENTS_TABLE,
+    LOAD_REPORTS_TABLE,
+    MEMBERSHIP_TABLE,
+)
+from streaming.contracts.table import TableContract
+
+ALL_TABLES: Final[tuple[TableContract, ...]] = (
+    DECISIONS_TABLE,
+    SLOT_CHANGES_TABLE,
+    SLOTS_TABLE,
+    BUNDLE_CHANGES_TABLE,
+    BUNDLES_TABLE,
+    NODE_CHANGES_TABLE,
+    INTENTS_TABLE,
+    INTENT_ANSWERS_TABLE,
+    MEMBERSHIP_TABLE,
+    HEARTBEATS_TABLE,
+    LOAD_REPORTS_TABLE,
+    DEAD_LETTERS_TABLE,
+    BUNDLE_LOAD_TABLE,
+    BROKER_LOAD_TABLE,
+    SPLIT_CANDIDATES_TABLE,
+    SHED_CANDIDATES_TABLE,
+)

@@ -1,0 +1,100 @@
+"""Views: questions that are asked so often that they have names, in words that both engines of ``sql`` understand."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A named query over tables.
+
+    Attributes:
+        name: its name in SQL.
+        row: the meaning of a row, as a sentence.
+        tables: the tables and views that it reads.
+        columns: its columns with their meaning, in order.
+        query: the statement.
+    """
+
+    name: str
+    row: str
+    tables: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    query: str
+
+
+_INTERVAL: Final = (
+    ("kind", "`slot` or `bundle`."),
+    ("name", "The slot's number as text, or the bundle's id."),
+)
+
+OWNERSHIP_VIEW: Final = View(
+    name="ownership",
+    row="A time during which one process served a slot or bundle, or none did.",
+    tables=("slot_changes", "bundle_changes"),
+    columns=(
+        *_INTERVAL,
+        ("node_id", "The node that served it; null: none."),
+        ("from_ms", "When the broker appended the decision with which it began."),
+        ("until_ms", "When it appended the one with which it ended; null: it lasts."),
+        ("from_seq", "The decision with which it began."),
+        ("until_seq", "The one with which it ended."),
+        ("epoch", "The epoch of the routing table with which it began."),
+    ),
+    query="""\
+select kind, name, node_id, from_ms, until_ms, from_seq, until_seq, epoch
+from (
+  select
+    kind, name, node_id, append_time_ms as from_ms, seq as from_seq, epoch, ended,
+    lead(append_time_ms) over (partition by kind, name order by seq) as until_ms,
+    lead(seq) over (partition by kind, name order by seq) as until_seq
+  from (
+    select
+      'slot' as kind, cast(slot_id as string) as name, to_leader as node_id, append_time_ms, seq, epoch, false as ended
+    from slot_changes
+    where to_leader is distinct from from_leader or to_leader_epoch is distinct from from_leader_epoch
+    union all
+    select 'bundle' as kind, bundle_id as name, to_serving_node as node_id, append_time_ms, seq, epoch, ended
+    from bundle_changes
+    where to_serving_node is distinct from from_serving_node or to_owner_epoch is distinct from from_owner_epoch
+      or from_state is null or ended
+  ) as changed
+) as intervals
+where not ended
+""",
+)
+UNAVAILABILITY_VIEW: Final = View(
+    name="unavailability",
+    row="A time during which a slot or bundle was served by no node.",
+    tables=("slot_changes", "bundle_changes", "node_changes", "ownership"),
+    columns=(
+        *_INTERVAL,
+        (
+            "reason",
+            "`silence`: its node was silent, until it was fenced for it; `no node`: the table names none that serves.",
+        ),
+        ("node_id", "The node that was silent; null for the other reason."),
+        ("from_ms", "When it began: of a silence, the time of the fencing less the silence."),
+        ("until_ms", "When it ended; null: it lasts."),
+        ("seq", "The decision with which it began, of a silence the one that fenced the node."),
+    ),
+    query="""\
+select kind, name, 'no node' as reason, cast(null as string) as node_id, from_ms, until_ms, from_seq as seq
+from ownership
+where node_id is null
+union all
+select
+  kind, name, 'silence' as reason, lost.node_id, lost.append_time_ms - silence_ms as from_ms,
+  lost.append_time_ms as until_ms, lost.seq
+from (
+  select 'slot' as kind, cast(slot_id as string) as name, from_leader as node_id, append_time_ms, seq from slot_changes
+  union all
+  select 'bundle' as kind, bundle_id as name, from_serving_node as node_id, append_time_ms, seq from bundle_changes
+) as lost
+join (select seq, node_id, silence_ms from node_changes where change = 'fenced' and reason = 'silence') as fenced
+  on fenced.seq = lost.seq and fenced.node_id = lost.node_id
+""",
+)
+
+ALL_VIEWS: Final = (OWNERSHIP_VIEW, UNAVAILABILITY_VIEW)
+"""All of them. A view stands behind those that it reads."""

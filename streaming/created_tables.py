@@ -1,0 +1,107 @@
+"""Creating tables from their contracts, and holding existing ones against them; by delta-rs, without Spark."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+from pyspark.sql.types import StructType
+
+from controlplane.errors import PrerequisiteError
+from streaming.contracts.catalog import ALL_TABLES
+from streaming.contracts.table import BUCKET_COLUMN, COMMON_PROPERTIES, TableContract
+
+_BUCKET_COUNT: Final = "controlplane.bucketCount"
+
+
+def create_missing(warehouse_dir: Path, bucket_count: int) -> frozenset[str]:
+    """Create the missing tables, and hold the columns of existing ones against their contracts.
+
+    Columns that a later version added to a contract are added to the table, without rewriting it. Columns that the
+    contract does not have are left alone if they may be null: a later version, or somebody else, added them.
+
+    Args:
+        warehouse_dir: the folder of their folders.
+        bucket_count: into how many buckets tables of present rows are divided that are created now. An existing table
+            keeps its number.
+
+    Returns:
+        The names of the created tables.
+
+    Raises:
+        PrerequisiteError: a table cannot hold its contract's rows, or is damaged, or the folder cannot be written.
+    """
+    try:
+        warehouse_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"the folder of the tables, {warehouse_dir}, cannot be made: {error}"
+        raise PrerequisiteError(message) from error
+    created = set()
+    for table in ALL_TABLES:
+        path = warehouse_dir / table.name
+        try:
+            if DeltaTable.is_deltatable(str(path)):
+                _bring_up_to(table, path)
+            else:
+                _create(table, path, bucket_count)
+                created.add(table.name)
+        except (DeltaError, OSError) as error:
+            raise PrerequisiteError(f"the table {path} cannot be made or read: {first_line(error)}") from error
+    return frozenset(created)
+
+
+def is_empty(warehouse_dir: Path, table: TableContract) -> bool:
+    """Whether a table has no rows."""
+    return not DeltaTable(warehouse_dir / table.name).file_uris()
+
+
+def stored_bucket_count(warehouse_dir: Path, table: TableContract) -> int:
+    """Into how many buckets a table was divided when it was created.
+
+    Raises:
+        PrerequisiteError: the table does not say it.
+    """
+    path = warehouse_dir / table.name
+    number = DeltaTable(path).metadata().configuration.get(_BUCKET_COUNT, "")
+    if not number.isdigit() or number == "0":
+        message = f"the table {path} has lost its property {_BUCKET_COUNT}: restore it, or move the whole "
+        raise PrerequisiteError(message + "folder away and start afresh")
+    return int(number)
+
+
+def first_line(error: Exception) -> str:
+    """What an error of delta-rs says, without the trace that may follow."""
+    return str(error).partition("\n")[0]
+
+
+def _create(table: TableContract, path: Path, bucket_count: int) -> None:
+    buckets = {_BUCKET_COUNT: str(bucket_count)} if BUCKET_COLUMN in table.partitioned_by else {}
+    DeltaTable.create(
+        path,
+        schema=Schema.from_json(table.schema.json()),
+        mode="error",
+        partition_by=list(table.partitioned_by),
+        name=table.name,
+        description=table.row,
+        configuration={**COMMON_PROPERTIES, **table.properties, **buckets},
+        raise_if_key_not_exists=False,
+    )
+
+
+def _bring_up_to(table: TableContract, path: Path) -> None:
+    there = DeltaTable(path)
+    stored = StructType.fromJson(json.loads(there.schema().to_json()))
+    types = {each.name: each.dataType for each in stored.fields}
+    missing = [each for each in table.fields if each.name not in types]
+    strange = [each.name for each in stored.fields if each.name not in table.columns and not each.nullable]
+    other = [each.name for each in table.fields if types.get(each.name, each.dataType) != each.dataType]
+    differing = sorted([*strange, *other, *(each.name for each in missing if not each.nullable)])
+    if differing:
+        message = (
+            f"the table {path} differs from its contract in {', '.join(differing)}: it was "
+            "written by another version; give the pipeline another folder, or move this one away with its checkpoints"
+        )
+        raise PrerequisiteError(message)
+    if missing:
+        there.alter.add_columns(Schema.from_json(StructType(missing).json()).fields)

@@ -1,0 +1,272 @@
+"""Tables of changes: whatever the cuts and crashes, what the events write is what they make of the state."""
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import write_deltalake
+from hypothesis import given, settings
+
+from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.cluster.events import ClusterCreated
+from controlplane.core.intents.events import IntentAnswered
+from controlplane.core.log.apply import apply_decision
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeFenced
+from controlplane.core.slots.table import Slot
+from controlplane.errors import LogContinuityError
+from streaming.changes.follower import APP_ID, ChangesFollower
+from streaming.changes.written_rows import written_by
+from streaming.contracts.changes import (
+    BUNDLE_CHANGES_TABLE,
+    BUNDLES_TABLE,
+    INTENT_ANSWERS_TABLE,
+    NODE_CHANGES_TABLE,
+    SLOT_CHANGES_TABLE,
+    SLOTS_TABLE,
+)
+from streaming.contracts.table import TableContract
+from streaming.created_tables import create_missing
+from streaming.driver_tables import DriverTable
+from tests.helpers.decision_table import DecisionTable
+from tests.helpers.eventful import eventful_decisions
+from tests.helpers.histories import History, operations, play
+
+WRITTEN = (
+    SLOT_CHANGES_TABLE,
+    SLOTS_TABLE,
+    BUNDLE_CHANGES_TABLE,
+    BUNDLES_TABLE,
+    NODE_CHANGES_TABLE,
+    INTENT_ANSWERS_TABLE,
+)
+EVENTFUL = eventful_decisions()
+
+
+def states(decisions: Sequence[Decision]) -> Iterator[tuple[Decision, State, State]]:
+    """Each decision with the state before and after it."""
+    before = State()
+    for decision in decisions:
+        after = apply_decision(before, decision)
+        yield decision, before, after
+        before = after
+
+
+def check_written(decisions: Sequence[Decision]) -> None:
+    """What events write is the state's after them, and nothing else differs from before."""
+    for decision, before, after in states(decisions):
+        written = written_by(decision.events)
+        is_first = any(isinstance(event, ClusterCreated) for event in decision.events)
+        rows_before: Mapping[Any, Slot] = {} if is_first else before.slots.rows
+        for slot_id, slot in after.slots.rows.items():
+            default = Slot(slot_id, None, (), slot.leader_epoch) if is_first else None
+            assert written.slots.get(slot_id, rows_before.get(slot_id, default)) == slot
+        bundles = {**before.bundles.by_id, **written.bundles}
+        assert {name: row for name, row in bundles.items() if row is not None} == dict(after.bundles.by_id)
+        assert all(written.bundles[name] is None for name in before.bundles.by_id.keys() - after.bundles.by_id.keys())
+
+
+@given(operations)
+@settings(max_examples=60, deadline=None)
+def test_events_say_what_they_write(history: History) -> None:
+    """In any history, whatever else an event says."""
+    check_written(play(history).decisions)
+
+
+def test_events_of_handoffs_and_splits_say_what_they_write() -> None:
+    """Also where bundles are released, split and deleted."""
+    check_written(EVENTFUL)
+    kinds = {type(event).__name__ for decision in EVENTFUL for event in decision.events}
+    assert kinds >= {"BundleSplit", "NamespaceDeleted", "SlotsSplit", "NodeFenced", "NodeRemoved", "NodeUndrained"}
+
+
+def rows_of(folder: Path, contract: TableContract) -> list[dict[str, Any]]:
+    """A table's rows in the order of its key."""
+    rows = DriverTable(folder, contract, APP_ID).rows().to_pylist()
+    return sorted(rows, key=lambda row: tuple(row[name] for name in contract.key))
+
+
+def follow_all(folder: Path) -> int:
+    """A new run of the follower takes all that is there; the number of decisions."""
+    follower = ChangesFollower(folder)
+    return sum(iter(follower.step, 0))
+
+
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of the eventful log, made in one step."""
+    folder = tmp_path_factory.mktemp("changes") / "delta"
+    create_missing(folder, bucket_count=3)
+    DecisionTable(folder, EVENTFUL).add(len(EVENTFUL))
+    assert follow_all(folder) == len(EVENTFUL)
+    return folder
+
+
+def slot_columns(slot: Slot | None) -> tuple[Any, ...]:
+    """The columns of a slot's row that a change compares."""
+    return (None, None, None) if slot is None else (slot.leader, list(slot.followers), slot.leader_epoch)
+
+
+def bundle_columns(bundle: Bundle | None) -> tuple[Any, ...]:
+    """Those of a bundle's row."""
+    if bundle is None:
+        return (None,) * 4
+    return (bundle.ownership_state.value, bundle.owner, bundle.serving_node, bundle.owner_epoch)
+
+
+def test_each_change_has_the_row_before_and_after(at_once: Path) -> None:
+    """As the states have them; a slot that no decision wrote has no row."""
+    slots, bundles = [], []
+    seen: set[int] = set()
+    for decision, before, after in states(EVENTFUL):
+        written = written_by(decision.events)
+        for slot_id in sorted(written.slots):
+            former = before.slots.rows.get(slot_id) if slot_id in seen else None
+            slots.append((decision.seq, slot_id, *slot_columns(former), *slot_columns(after.slots.rows[slot_id])))
+            seen.add(slot_id)
+        for bundle_id in sorted(written.bundles):
+            both = (before.bundles.by_id.get(bundle_id), after.bundles.by_id.get(bundle_id))
+            bundles.append((decision.seq, bundle_id, both[1] is None, *map(bundle_columns, both)))
+    compared: tuple[str, ...] = ("leader", "followers", "leader_epoch")
+    names = ("seq", "slot_id", *(f"from_{each}" for each in compared), *(f"to_{each}" for each in compared))
+    assert [tuple(row[name] for name in names) for row in rows_of(at_once, SLOT_CHANGES_TABLE)] == slots
+    compared = ("state", "owner", "serving_node", "owner_epoch")
+    found = [
+        (
+            row["seq"],
+            row["bundle_id"],
+            row["ended"],
+            tuple(row[f"from_{name}"] for name in compared),
+            tuple(row[f"to_{name}"] for name in compared),
+        )
+        for row in rows_of(at_once, BUNDLE_CHANGES_TABLE)
+    ]
+    assert found == bundles
+
+
+@pytest.mark.parametrize("contract", [SLOT_CHANGES_TABLE, BUNDLE_CHANGES_TABLE], ids=lambda each: each.name)
+def test_changes_are_chained(at_once: Path, contract: TableContract) -> None:
+    """The row before is that of the decision that is named, and each row says which decision wrote it, and why."""
+    name = contract.key[1]
+    former: dict[Any, dict[str, Any]] = {}
+    decided = {decision.seq: decision for decision in EVENTFUL}
+    for row in rows_of(at_once, contract):
+        last = former.get(row[name])
+        since = (None, None) if last is None else (last["seq"], last["append_time_ms"])
+        assert (row["from_seq"], row["from_ms"]) == since
+        decision = decided[row["seq"]]
+        assert (row["term"], row["epoch"], row["decided_at_ms"]) == (
+            decision.term,
+            decision.epoch,
+            decision.decided_at_ms,
+        )
+        assert [cause["subject"] for cause in row["causes"]] == [cause.subject for cause in decision.causes]
+        former[row[name]] = row
+
+
+def test_present_rows_are_the_newest_states(at_once: Path) -> None:
+    """What ended has no row."""
+    *_, (_, _, last) = states(EVENTFUL)
+    slots = {
+        row["slot_id"]: (row["leader"], row["followers"], row["leader_epoch"]) for row in rows_of(at_once, SLOTS_TABLE)
+    }
+    assert slots == {slot_id: slot_columns(slot) for slot_id, slot in last.slots.rows.items()}
+    names = ("state", "owner", "serving_node", "owner_epoch", "version", "parent")
+    bundles = {row["bundle_id"]: tuple(row[name] for name in names) for row in rows_of(at_once, BUNDLES_TABLE)}
+    assert bundles == {
+        name: (*bundle_columns(row), row.version, row.parent) for name, row in last.bundles.by_id.items()
+    }
+
+
+def test_nodes_and_answers_are_those_of_the_events(at_once: Path) -> None:
+    """In the order of the log, with what the events say."""
+    nodes = [(row["change"], row["node_id"]) for row in rows_of(at_once, NODE_CHANGES_TABLE)]
+    assert nodes[:4] == [("admitted", name) for name in ("n1", "n2", "n3", "n4")]
+    assert {change for change, _ in nodes} == {"admitted", "draining", "undrained", "fenced", "removed"}
+    events = [event for decision in EVENTFUL for event in decision.events]
+    fenced = [(row["node_id"], row["silence_ms"]) for row in rows_of(at_once, NODE_CHANGES_TABLE) if row["silence_ms"]]
+    assert fenced == [(event.node_id, event.silence_ms) for event in events if isinstance(event, NodeFenced)]
+    answers = {row["intent_id"]: (row["outcome"], row["detail"]) for row in rows_of(at_once, INTENT_ANSWERS_TABLE)}
+    told = [event for event in events if isinstance(event, IntentAnswered)]
+    assert answers == {event.intent_id: (event.outcome.value, event.detail) for event in told}
+
+
+class CrashError(Exception):
+    """The process is killed."""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cuts_and_crashes_change_nothing(
+    at_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Batches of any size, steps of any length, and a kill before or after any commit of any table."""
+    source = random.Random(seed)
+    create_missing(tmp_path, bucket_count=3)
+    table = DecisionTable(tmp_path, EVENTFUL)
+    monkeypatch.setattr("streaming.changes.follower._STEP_DECISIONS", source.randint(1, 9))
+    crashes = itertools.count()
+
+    def killed_at_times(*args: object, **how: object) -> None:
+        if source.random() < 0.15:
+            raise CrashError(next(crashes))
+        write_deltalake(*args, **how)  # type: ignore[call-overload]
+        if source.random() < 0.15:
+            raise CrashError(next(crashes))
+
+    follower = ChangesFollower(tmp_path)
+    while table.written < len(EVENTFUL):
+        table.add(source.randint(1, 6))
+        with monkeypatch.context() as faults:
+            faults.setattr("streaming.driver_tables.write_deltalake", killed_at_times)
+            try:
+                sum(iter(follower.step, 0))
+            except CrashError:
+                follower = ChangesFollower(tmp_path)
+    follow_all(tmp_path)
+    assert next(crashes) > 0
+    for contract in WRITTEN:
+        assert rows_of(tmp_path, contract) == rows_of(at_once, contract), contract.name
+
+
+def test_tables_that_are_gone_are_made_anew(at_once: Path, tmp_path: Path) -> None:
+    """From the table of decisions alone, whatever Kafka still has; a second run finds nothing to do."""
+    create_missing(tmp_path, bucket_count=3)
+    DecisionTable(tmp_path, EVENTFUL).add(len(EVENTFUL))
+    follow_all(tmp_path)
+    assert follow_all(tmp_path) == 0
+    for child in (tmp_path / SLOTS_TABLE.name, tmp_path / SLOT_CHANGES_TABLE.name):
+        child.rename(tmp_path / f"gone-{child.name}")
+    assert create_missing(tmp_path, bucket_count=3) == {SLOTS_TABLE.name, SLOT_CHANGES_TABLE.name}
+    assert follow_all(tmp_path) == len(EVENTFUL)
+    for contract in WRITTEN:
+        assert rows_of(tmp_path, contract) == rows_of(at_once, contract), contract.name
+
+
+def test_a_gap_is_refused(tmp_path: Path) -> None:
+    """What the missing decision changed is unknown, so that no row after it can be trusted."""
+    create_missing(tmp_path, bucket_count=3)
+    DecisionTable(tmp_path, EVENTFUL[:5]).add(5)
+    follower = ChangesFollower(tmp_path)
+    assert follower.step() == 5
+    later = DecisionTable(tmp_path, EVENTFUL)
+    later.written = 7
+    later.add(3)
+    with pytest.raises(LogContinuityError, match=f"has no decision {EVENTFUL[5].seq}, but"):
+        follower.step()
+
+
+def test_upkeep_joins_files_and_keeps_rows(at_once: Path, tmp_path: Path) -> None:
+    """Each step leaves a file in each table of changes."""
+    create_missing(tmp_path, bucket_count=3)
+    table, follower = DecisionTable(tmp_path, EVENTFUL), ChangesFollower(tmp_path)
+    while table.written < len(EVENTFUL):
+        table.add(4)
+        follower.step()
+    files = follower.maintain("1970-01-01")
+    assert files[SLOT_CHANGES_TABLE.name] == files[INTENT_ANSWERS_TABLE.name] == 1
+    for contract in WRITTEN:
+        assert rows_of(tmp_path, contract) == rows_of(at_once, contract), contract.name
