@@ -52,7 +52,9 @@ def test_it_follows_and_counts(config: PipelineConfig) -> None:
     assert [*seen, stream.isActive] == [True, False]
     assert stream.exception() is None
     assert DriverTable(config.warehouse_dir, INTENT_ANSWERS_TABLE, APP_ID).rows().num_rows > 0
-    assert registry.get_sample_value("controlplane_pipeline_batch_seconds_count", {"stream": "changes"}) >= 3
+    batches = registry.get_sample_value("controlplane_pipeline_batch_seconds_count", {"stream": "changes"})
+    assert batches is not None
+    assert batches >= 3
     began_s = registry.get_sample_value("controlplane_pipeline_last_batch_timestamp_seconds", {"stream": "changes"})
     assert began_s == pytest.approx(time.time(), abs=300)
 
