@@ -1,19 +1,22 @@
-"""Tables that the driver writes by itself, by delta-rs: a commit takes milliseconds, where one of Spark takes seconds.
+"""Tables that the driver commits by itself, by delta-rs: that takes milliseconds, where a write of Spark takes seconds.
 
-They are those whose rows one process makes anyway: what one leader decided, and one row for each node. Such a table has
-no other writer, also for its upkeep: Spark and delta-rs do not see each other's commits in flight on an object store.
+Their rows are few and in the driver, or in files that executors have written (:mod:`streaming.table_files`). Spark
+never writes them, also not for their upkeep: on an object store it would not see the commits of others.
 """
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.transaction import AddAction
 
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
 from streaming.created_tables import stored_bucket_count
+from streaming.table_files import WrittenFile
 
 
 class DriverTable:
@@ -28,7 +31,8 @@ class DriverTable:
     def __init__(self, warehouse_dir: Path, contract: TableContract, app_id: str) -> None:
         """Open it as it is now."""
         self.contract = contract
-        self._table = DeltaTable(warehouse_dir / contract.name)
+        self.folder = warehouse_dir / contract.name
+        self._table = DeltaTable(self.folder)
         self._warehouse_dir = warehouse_dir
         self._app_id = app_id
         self._schema = pa.schema(self._table.schema().to_arrow())
@@ -38,14 +42,29 @@ class DriverTable:
         """The writer's version with which it was last written; None: it never was."""
         return self._table.transaction_version(self._app_id)
 
+    def has(self, version: int) -> bool:
+        """Whether the writer's version is written, or a later one."""
+        written = self.written_version
+        return written is not None and written >= version
+
     @property
     def bucket_count(self) -> int:
         """Into how many buckets it is divided."""
         return stored_bucket_count(self._warehouse_dir, self.contract)
 
-    def rows(self, filtered: pc.Expression | None = None) -> pa.Table:
+    def rows(self, filtered: pc.Expression | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows as they were last written here, those that pass the filter."""
-        return self._table.to_pyarrow_dataset().to_table(filter=filtered)
+        return self._table.to_pyarrow_dataset().to_table(columns=columns, filter=filtered)
+
+    def files_of_buckets(self) -> Mapping[int, Sequence[str]]:
+        """The files of each bucket that has any, by their places below the table's folder."""
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        files: dict[int, list[str]] = {}
+        for path, bucket in zip(
+            actions["path"].to_pylist(), actions[f"partition.{BUCKET_COLUMN}"].to_pylist(), strict=True
+        ):
+            files.setdefault(bucket, []).append(path)
+        return files
 
     def append(self, rows: Iterable[Mapping[str, Any]], version: int) -> None:
         """Add rows."""
@@ -74,22 +93,45 @@ class DriverTable:
         predicate = f"{BUCKET_COLUMN} IN ({', '.join(map(str, numbers))})"
         self._write(rows, version, mode="overwrite", predicate=predicate)
 
-    def maintain(self, compacted: list[tuple[str, str, str]] | None = None) -> int:
-        """Join small files of partitions that pass the filter, and remove those that are no longer kept.
+    def append_files(self, files: Sequence[WrittenFile], version: int) -> None:
+        """Add the rows of files that executors wrote."""
+        self._commit(files, version, mode="append")
 
-        Returns:
-            The number of files of the newest version.
-        """
-        self._table.update_incremental()
-        if compacted is not None:
-            self._table.optimize.compact(partition_filters=compacted)
-        self._table.vacuum(dry_run=False)
-        return len(self._table.file_uris())
+    def replace_buckets(self, files: Sequence[WrittenFile], version: int) -> None:
+        """Replace all rows of the buckets of which executors wrote files, by those of the files."""
+        buckets = sorted({file.partition for file in files})
+        self._commit(files, version, mode="overwrite", partition_filters=[(BUCKET_COLUMN, "in", buckets)])
 
     def _arrow(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
         return pa.Table.from_pylist([dict(row) for row in rows], schema=self._schema)
 
     def _write(self, rows: pa.Table, version: int, **how: Any) -> None:  # noqa: ANN401 - passed on
-        written = CommitProperties(app_transactions=[Transaction(self._app_id, version)])
-        write_deltalake(self._table, rows, commit_properties=written, **how)
+        write_deltalake(self._table, rows, commit_properties=self._written(version), **how)
         self._table.update_incremental()
+
+    def _commit(self, files: Sequence[WrittenFile], version: int, **how: Any) -> None:  # noqa: ANN401 - passed on
+        if not files:
+            return
+        (column,) = self.contract.partitioned_by
+        now_ms = time.time_ns() // 1_000_000
+        self._table.create_write_transaction(
+            [
+                AddAction(
+                    path=file.path,
+                    size=file.size_bytes,
+                    partition_values={column: file.partition},
+                    modification_time=now_ms,
+                    data_change=True,
+                    stats=f'{{"numRecords":{file.row_count}}}',
+                )
+                for file in files
+            ],
+            schema=self._table.schema(),
+            partition_by=[column],
+            commit_properties=self._written(version),
+            **how,
+        )
+        self._table.update_incremental()
+
+    def _written(self, version: int) -> CommitProperties:
+        return CommitProperties(app_transactions=[Transaction(self._app_id, version)])

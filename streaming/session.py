@@ -88,6 +88,11 @@ def _settings(config: SparkConfig) -> dict[str, str]:
         "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
         # The decoders return nested rows, which they make themselves: see decode.py.
         "spark.sql.execution.pythonUDF.arrow.enabled": "false",
+        # Batches are short and alike: what adaptive plans save costs less than planning them anew in each batch.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.cache.maxEntries": "2000",
+        # The text of a plan with wide rows is made for each batch, and read by nothing here.
+        "spark.sql.maxPlanStringLength": "1000",
         "spark.sql.streaming.metricsEnabled": "false",
         # Old entries of the checkpoints; the newest ones are all that a restart needs.
         "spark.sql.streaming.minBatchesToRetain": "20",

@@ -4,10 +4,9 @@ The application id is the streaming query's own id, which is in the checkpoint. 
 gets a new id, so that Delta does not take its new batches for old ones and drop them silently.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from controlplane.config import KafkaConfig
 from controlplane.errors import InvariantViolationError
@@ -16,54 +15,37 @@ from streaming.sources import client_options
 from streaming.tables import table_path
 
 
-@dataclass(frozen=True, slots=True)
-class BatchWriter:
-    """Writes the results of one micro-batch.
+def append_once(rows: DataFrame, table: TableContract, warehouse_dir: Path, app_id: str, batch_id: int) -> None:
+    """Add rows to a table; has no effect if this batch was added before.
 
-    Attributes:
-        session: the batch's own session (not the application's): its settings are this stream's alone.
+    Args:
+        rows: have the table's columns.
+        table: the table.
         warehouse_dir: where the tables are.
         app_id: the streaming query's id.
         batch_id: the batch's number, the same when it is repeated after a crash.
     """
+    (
+        rows.select(*table.columns)
+        .write.format("delta")
+        .mode("append")
+        .option("txnAppId", app_id)
+        .option("txnVersion", str(batch_id))
+        .save(table_path(warehouse_dir, table))
+    )
 
-    session: SparkSession
-    warehouse_dir: Path
-    app_id: str
-    batch_id: int
 
-    @classmethod
-    def of(cls, batch: DataFrame, batch_id: int, warehouse_dir: Path) -> "BatchWriter":
-        """The writer for a batch as ``foreachBatch`` passes it."""
-        session = batch.sparkSession
-        app_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
-        if not app_id:
-            message = "Spark does not say which streaming query the batch belongs to: it could not be written once only"
-            raise InvariantViolationError(message)
-        return cls(session, warehouse_dir, app_id, batch_id)
+def query_id(batch: DataFrame) -> str:
+    """The id of the streaming query that passes a batch to ``foreachBatch``.
 
-    def append(self, rows: DataFrame, table: TableContract) -> None:
-        """Add rows; has no effect if this batch was added before."""
-        self._write(rows, table, "append")
-
-    def replace(self, rows: DataFrame, table: TableContract) -> None:
-        """Replace all rows of the table, in one version; has no effect if this batch did so before."""
-        self._write(rows, table, "overwrite")
-
-    def replace_partitions(self, rows: DataFrame, table: TableContract) -> None:
-        """Replace the partitions that have rows here, in one version; has no effect if this batch did so before."""
-        self._write(rows, table, "overwrite", partitionOverwriteMode="dynamic")
-
-    def _write(self, rows: DataFrame, table: TableContract, mode: str, **options: str) -> None:
-        (
-            rows.select(*table.columns)
-            .write.format("delta")
-            .mode(mode)
-            .options(**options)
-            .option("txnAppId", self.app_id)
-            .option("txnVersion", str(self.batch_id))
-            .save(table_path(self.warehouse_dir, table))
-        )
+    Raises:
+        InvariantViolationError: Spark does not say it.
+    """
+    found = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    if not found:
+        message = "Spark does not say which streaming query the batch belongs to: it could not be written once only"
+        raise InvariantViolationError(message)
+    return found
 
 
 def produce(records: DataFrame, kafka: KafkaConfig, topic: str) -> None:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -12,11 +11,6 @@ from streaming.contracts.table import TableContract
 def table_path(warehouse_dir: Path, table: TableContract) -> str:
     """The table's folder."""
     return str(warehouse_dir / table.name)
-
-
-def exists(session: SparkSession, warehouse_dir: Path, table: TableContract) -> bool:
-    """Whether the folder holds a Delta table."""
-    return DeltaTable.isDeltaTable(session, table_path(warehouse_dir, table))
 
 
 def read(session: SparkSession, warehouse_dir: Path, table: TableContract) -> DataFrame:

@@ -60,14 +60,11 @@ class ChangesFollower:
         def opened(contract: TableContract) -> DriverTable:
             return DriverTable(warehouse_dir, contract, APP_ID)
 
-        pairs = [_Pair(each, opened(each.changes_table), opened(each.present_table)) for each in (SLOTS, BUNDLES)]
-        nodes = _Rows(opened(NODE_CHANGES_TABLE), node_changes)
-        answers = _Rows(opened(INTENT_ANSWERS_TABLE), intent_answers)
-        self._writers: tuple[_Writer, ...] = (*pairs, nodes, answers)
-        self._tables = [table for pair in pairs for table in (pair.changes, pair.present)] + [
-            nodes.table,
-            answers.table,
-        ]
+        self._writers: tuple[_Writer, ...] = (
+            *(_Pair(each, opened(each.changes_table), opened(each.present_table)) for each in (SLOTS, BUNDLES)),
+            _Rows(opened(NODE_CHANGES_TABLE), node_changes),
+            _Rows(opened(INTENT_ANSWERS_TABLE), intent_answers),
+        )
 
     def step(self) -> int:
         """Write what the next decisions changed; returns their number, 0 if there are none.
@@ -89,20 +86,6 @@ class ChangesFollower:
             if rest:
                 writer.write(rest, end)
         return len(decided)
-
-    def maintain(self, since_day: str) -> dict[str, int]:
-        """Join small files of changes since a day, and remove what is no longer kept.
-
-        Args:
-            since_day: as ISO text; files of earlier days were joined before.
-
-        Returns:
-            The number of files of each table.
-        """
-        return {
-            table.contract.name: table.maintain([("day", ">=", since_day)] if table.contract.is_history else None)
-            for table in self._tables
-        }
 
     def _next_decisions(self) -> list[Decided]:
         position = min(writer.position for writer in self._writers)
@@ -136,15 +119,15 @@ class _Rows:
     """Writes a table whose rows follow from one decision each."""
 
     def __init__(self, table: DriverTable, rows_of: Callable[[Decided], Iterable[TableRow]]) -> None:
-        self.table = table
+        self._table = table
         self.position = _position(table)
         self._rows_of = rows_of
 
     def write(self, decided: Sequence[Decided], end: int) -> None:
         """See :meth:`_Writer.write`."""
         rows = [row for decision in decided for row in self._rows_of(decision)]
-        if rows or end - _position(self.table) >= _UNWRITTEN_DECISIONS:
-            self.table.append(rows, end)
+        if rows or end - _position(self._table) >= _UNWRITTEN_DECISIONS:
+            self._table.append(rows, end)
         self.position = end
 
 
@@ -152,8 +135,8 @@ class _Pair:
     """Writes a table of changes, and then the one of present rows."""
 
     def __init__(self, subject: Subject[Any, Any], changes: DriverTable, present: DriverTable) -> None:
-        self.changes = changes
-        self.present = present
+        self._changes = changes
+        self._present = present
         self.position = _position(present)
         self._changes_position = _position(changes)
         self._subject = subject
@@ -165,13 +148,13 @@ class _Pair:
         keys = {key for decision in decided for key in subject.written(decision.written)}
         buckets = {subject.bucket(key, self._bucket_count) for key in keys}
         folded = subject.fold(decided, self._before(keys, buckets), self._bucket_count)
-        unwritten = end - _position(self.present) >= _UNWRITTEN_DECISIONS
+        unwritten = end - _position(self._present) >= _UNWRITTEN_DECISIONS
         if end > self._changes_position and (keys or unwritten):
             new = (row for row in folded.changes if row["seq"] > self._changes_position)
-            self.changes.append(new, end)
+            self._changes.append(new, end)
             self._changes_position = end
         if keys or unwritten:
-            self.present.replace_in_buckets(subject.key, folded.present, buckets, end)
+            self._present.replace_in_buckets(subject.key, folded.present, buckets, end)
         self.position = end
 
     def _before(self, keys: set[Any], buckets: set[int]) -> dict[Any, TableRow]:
@@ -179,7 +162,7 @@ class _Pair:
             return {}
         name = self._subject.key
         there = pc.field(BUCKET_COLUMN).isin(sorted(buckets)) & pc.field(name).isin(sorted(keys))
-        return {row[name]: row for row in self.present.rows(there).to_pylist()}
+        return {row[name]: row for row in self._present.rows(there).to_pylist()}
 
 
 def _position(table: DriverTable) -> int:

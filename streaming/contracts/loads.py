@@ -79,6 +79,7 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
     ),
     partitioned_by=(BUCKET_COLUMN,),
     properties=CURRENT_PROPERTIES,
+    by_driver=True,
 )
 BROKER_LOAD_TABLE: Final = TableContract(
     name="broker_load",
@@ -121,6 +122,7 @@ BROKER_LOAD_TABLE: Final = TableContract(
     ),
     partitioned_by=(),
     properties=CURRENT_PROPERTIES,
+    by_driver=True,
 )
 
 _CANDIDATE_HEAD: Final = (
@@ -160,6 +162,7 @@ SPLIT_CANDIDATES_TABLE: Final = TableContract(
         column("throughput_bytes_per_s", DoubleType(), "Long-term average, in plus out."),
         *_CANDIDATE_TAIL,
     ),
+    by_driver=True,
 )
 SHED_CANDIDATES_TABLE: Final = TableContract(
     name="shed_candidates",
@@ -174,4 +177,5 @@ SHED_CANDIDATES_TABLE: Final = TableContract(
         column("target_bytes_per_s", DoubleType(), "How much the node should give away in all."),
         *_CANDIDATE_TAIL,
     ),
+    by_driver=True,
 )

@@ -3,20 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Final
-
-import structlog
 
 from streaming.changes.follower import ChangesFollower
 from streaming.config import PipelineConfig
-from streaming.maintenance import COMPACTED_DAYS
 from streaming.metrics import PipelineMetrics
 
 CHANGES: Final = "changes"
 """The stream's name in metrics and logs."""
-
-_log = structlog.get_logger(__name__)
 
 
 class ChangesStream:
@@ -66,15 +60,9 @@ class ChangesStream:
     def _follow(self) -> None:
         follower = self._follower(self._config)
         interval_s = self._config.trigger_interval_ms / 1_000
-        maintain_at_s = time.monotonic() + self._config.maintenance_interval_ms / 1_000
         while not self._stop.is_set():
             if not self._take_step(follower):
                 self._stop.wait(interval_s)
-            if time.monotonic() >= maintain_at_s:
-                since = datetime.now(UTC).date() - timedelta(days=COMPACTED_DAYS)
-                for table, files in follower.maintain(since.isoformat()).items():
-                    _log.info("table maintained", table=table, files=files)
-                maintain_at_s = time.monotonic() + self._config.maintenance_interval_ms / 1_000
 
     def _take_step(self, follower: ChangesFollower) -> bool:
         """Whether there were decisions."""

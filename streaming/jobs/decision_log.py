@@ -7,16 +7,15 @@ from typing import Final, NamedTuple
 import structlog
 from pyspark import Accumulator
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.streaming.query import StreamingQuery
 
 from controlplane.config import DECISIONS
 from controlplane.core.values.identifiers import Seq
-from streaming import tables
 from streaming.config import PipelineConfig
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.metrics import PipelineMetrics
-from streaming.sinks import BatchWriter
+from streaming.newest_decision import newest_decision
+from streaming.sinks import append_once, query_id
 from streaming.sources import read_range, read_stream
 from streaming.transforms.decision_rows import LogRecord, Part, decision_rows, part_of
 
@@ -67,7 +66,7 @@ class DecisionLogWriter:
         earlier parts are read again.
         """
         session = batch.sparkSession
-        expected = _behind_table(session, self._config) or self._expected
+        expected = _behind_table(self._config) or self._expected
         skipped, first = _first_of_log(batch, expected)
         self._foreign.inc(skipped)
         if first is None:
@@ -83,7 +82,7 @@ class DecisionLogWriter:
             partial(_rows_of, log_id=part.log_id, begin_offset=record.offset, foreign=foreign)
         )
         table_rows = session.createDataFrame(rows, DECISIONS_TABLE.schema, verifySchema=False)
-        BatchWriter.of(batch, batch_id, self._config.warehouse_dir).append(table_rows, DECISIONS_TABLE)
+        append_once(table_rows, DECISIONS_TABLE, self._config.warehouse_dir, query_id(batch), batch_id)
         self._foreign.inc(foreign.value)
 
     def _earlier_parts(self, session: SparkSession, first: LogRecord, part: Part) -> DataFrame:
@@ -101,13 +100,10 @@ class DecisionLogWriter:
             reach *= 2
 
 
-def _behind_table(session: SparkSession, config: PipelineConfig) -> _Expected | None:
+def _behind_table(config: PipelineConfig) -> _Expected | None:
     """What follows the last decision in the table; None if the table is empty."""
-    if not tables.exists(session, config.warehouse_dir, DECISIONS_TABLE):
-        return None
-    decisions = tables.read(session, config.warehouse_dir, DECISIONS_TABLE)
-    last = decisions.agg(F.max("seq").alias("seq"), F.max_by("log_id", "seq").alias("log_id")).collect()[0]
-    return None if last["seq"] is None else _Expected(last["log_id"], Seq(last["seq"] + 1))
+    last = newest_decision(config.warehouse_dir)
+    return None if last is None else _Expected(last.log_id, Seq(last.seq + 1))
 
 
 def _first_of_log(batch: DataFrame, expected: _Expected) -> tuple[int, tuple[LogRecord, Part] | None]:

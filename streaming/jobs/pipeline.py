@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP, KafkaConfig
@@ -201,7 +200,7 @@ def _watch(
         for stream in streams:
             _attend(stream, config, metrics)
         if time.monotonic() >= next_maintenance_s:
-            _maintain(session, config)
+            maintain(session, config.warehouse_dir)
             next_maintenance_s = time.monotonic() + config.maintenance_interval_ms / 1_000
 
 
@@ -255,11 +254,3 @@ def stopping_error(failure: str, kafka: KafkaConfig, read: str = "a topic") -> C
         if found:
             return kind(found["message"])
     return None
-
-
-def _maintain(session: SparkSession, config: PipelineConfig) -> None:
-    try:
-        maintain(session, config.warehouse_dir)
-    except PySparkException as error:
-        # The tables are complete without it, and the next turn does what this one left.
-        _log.warning("maintenance failed and is tried again later", error=str(error))

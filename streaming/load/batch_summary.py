@@ -12,6 +12,7 @@ from controlplane.core.bundles.load.plausible import Implausible
 from controlplane.core.bundles.load.reported_state import NodeState, Position
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import ResourceUsage
+from streaming.table_files import WrittenFile
 
 _TOLD_FIGURES: Final = 10
 """How many figures that cannot be true are told with their values."""
@@ -38,14 +39,16 @@ def summary_of(decoded: DataFrame) -> BatchSummary:
     position = F.struct(*Position._fields)
     header = F.struct(
         *Position._fields,
-        *(F.col(f"payload.{name}").alias(name) for name in (*Resources._fields, "version")),
+        *(F.col(f"resources.{name}").alias(name) for name in Resources._fields),
+        "version",
         F.col("figures.bundle_count").alias("bundle_count"),
         F.col("figures.weighted_usage").alias("weighted_usage"),
         F.col("figures.reported").alias("reported"),
     )
     is_plausible = F.col("figures.is_plausible")
+    records = decoded.where("bundle_id IS NULL AND file IS NULL")
     rows = (
-        decoded.groupBy("refusal.reason", "payload.node_id", "payload.incarnation")
+        records.groupBy("refusal.reason", "node_id", "incarnation")
         .agg(
             F.count(F.lit(1)).alias("count"),
             F.min(F.when(is_plausible, position)).alias("first"),
@@ -64,9 +67,16 @@ def summary_of(decoded: DataFrame) -> BatchSummary:
     )
 
 
-def implausible_figures(usable: DataFrame) -> tuple[Mapping[str, int], Sequence[Implausible]]:
+def files_of(decoded: DataFrame) -> list[WrittenFile]:
+    """The files of the history that the tasks of a batch have written."""
+    return [WrittenFile(*row["file"]) for row in decoded.where("file IS NOT NULL").select("file").collect()]
+
+
+def implausible_figures(decoded: DataFrame) -> tuple[Mapping[str, int], Sequence[Implausible]]:
     """How often each figure cannot be true, by its name, and the first ones in the order of the log."""
-    figures = usable.select(*Position._fields, F.explode("figures.implausible").alias("figure"))
+    figures = decoded.where("figures IS NOT NULL").select(
+        *Position._fields, F.explode("figures.implausible").alias("figure")
+    )
     counts = figures.groupBy("figure.name").count().collect()
     first = figures.orderBy(*Position._fields, "figure").limit(_TOLD_FIGURES).collect()
     return {row["name"]: row["count"] for row in counts}, [Implausible(*row["figure"]) for row in first]

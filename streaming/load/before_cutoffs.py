@@ -1,4 +1,4 @@
-"""The reports of a batch without those of processes that were replaced."""
+"""The samples of a batch without those of processes that were replaced."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,12 +12,12 @@ from controlplane.core.bundles.load.reported_state import Position
 _CUTOFF: Final = "node_id string, incarnation long, end struct<append_time_ms: long, partition: int, offset: long>"
 
 
-def before_cutoffs(reports: DataFrame, cutoffs: Sequence[Cutoff]) -> DataFrame:
-    """The reports that stand before the cutoff of their incarnation, or have none."""
+def before_cutoffs(samples: DataFrame, cutoffs: Sequence[Cutoff]) -> DataFrame:
+    """The samples of reports that stand before the cutoff of their incarnation, or have none."""
     if not cutoffs:
-        return reports
-    ends = reports.sparkSession.createDataFrame(list(cutoffs), _CUTOFF)
-    keys = [F.col(f"payload.{name}") == ends[name] for name in ("node_id", "incarnation")]
-    with_ends = reports.join(F.broadcast(ends), keys, "left")
+        return samples
+    ends = samples.sparkSession.createDataFrame(list(cutoffs), _CUTOFF)
+    keys = [samples[name] == ends[name] for name in ("node_id", "incarnation")]
+    with_ends = samples.join(F.broadcast(ends), keys, "left")
     is_before = F.struct(*Position._fields) < F.col("end")
-    return with_ends.where(ends["node_id"].isNull() | is_before).select(reports["*"])
+    return with_ends.where(ends["node_id"].isNull() | is_before).select(samples["*"])

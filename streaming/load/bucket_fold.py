@@ -4,7 +4,8 @@ A bucket is a fixed share of all bundles, by the hash of their ids, and a partit
 the translation: ids to numbers and back. The fold is the core's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,7 @@ from controlplane.core.bundles.reports import BundleLoad
 from controlplane.errors import InvariantViolationError
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.contracts.table import BUCKET_COLUMN
+from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, read_files, told
 
 _SCHEMA: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
 _FIGURES: Final = BundleLoad._fields[1:]
@@ -55,33 +57,45 @@ def bucket_numbers(session: SparkSession, count: int) -> tuple[int, ...]:
     return tuple(row["number"] for row in rows)
 
 
-def samples_of(reports: DataFrame, numbers: Sequence[int]) -> DataFrame:
-    """One row for each bundle of each report, with the number of its bucket, which may never change for a table."""
-    taken_apart = reports.select(
-        "partition", "offset", "append_time_ms", "payload.node_id", F.explode("payload.bundles").alias("bundle")
-    ).select("partition", "offset", "append_time_ms", "node_id", "bundle.*")
+def in_buckets(samples: DataFrame, numbers: Sequence[int]) -> DataFrame:
+    """The samples with the number of their bundle's bucket, which may never change for a table."""
     place = F.pmod(F.xxhash64("bundle_id"), F.lit(len(numbers))).cast("int")
-    return taken_apart.withColumn(BUCKET_COLUMN, F.get(F.array(*map(F.lit, numbers)), place))
+    return samples.withColumn(BUCKET_COLUMN, F.get(F.array(*map(F.lit, numbers)), place))
 
 
-def folded(stored: DataFrame, samples: DataFrame) -> DataFrame:
-    """The rows of every bucket that has samples, after them.
+def folded_files(
+    samples: DataFrame, folder: Path, stored: Mapping[int, Sequence[str]], numbers: Sequence[int]
+) -> list[WrittenFile]:
+    """Write the rows of every bucket that has samples, after them; one file each.
 
     Args:
-        stored: rows of ``bundle_load``.
-        samples: as :func:`samples_of` makes them.
+        samples: bundles of reports that count.
+        folder: that of ``bundle_load``.
+        stored: the files of each bucket before them.
+        numbers: those of the table's buckets.
     """
-    of_buckets = stored.groupBy(BUCKET_COLUMN).cogroup(samples.groupBy(BUCKET_COLUMN))
-    return of_buckets.applyInArrow(fold_bucket, BUNDLE_LOAD_TABLE.schema)
+    before = dict(stored)
+
+    def fold(of_bucket: pa.Table) -> pa.Table:
+        return _fold_into_file(of_bucket, folder, before)
+
+    rows = in_buckets(samples, numbers).groupBy(BUCKET_COLUMN).applyInArrow(fold, WRITTEN_TYPE).collect()
+    return [WrittenFile(*row) for row in rows]
+
+
+def _fold_into_file(samples: pa.Table, folder: Path, stored: Mapping[int, Sequence[str]]) -> pa.Table:
+    bucket = samples[BUCKET_COLUMN][0]
+    before = read_files(folder, stored.get(bucket.as_py(), ()), BUCKET_COLUMN, bucket, _SCHEMA)
+    writer = TableFileWriter(folder, BUCKET_COLUMN, str(bucket.as_py()), _SCHEMA)
+    writer.write(fold_bucket(before, samples))
+    return pa.Table.from_batches([told([writer.close()])])
 
 
 def fold_bucket(stored: pa.Table, samples: pa.Table) -> pa.Table:
-    """The rows of one bucket after its samples; none if it has no samples, so that it is not written again.
+    """The rows of one bucket after its samples, of which there is one at least.
 
     Samples that cannot be true are passed over.
     """
-    if not samples.num_rows:
-        return _SCHEMA.empty_table()
     bucket = samples[BUCKET_COLUMN][0].as_py()
     samples = samples.filter(pa.array(are_plausible(_loads(samples))))
     bundle_ids, bundle = _numbered(stored["bundle_id"], samples["bundle_id"])

@@ -1,100 +1,197 @@
-"""Load reports to columns, in batches of Arrow on executors, with the codec and the checks that the leader uses.
+"""Load reports taken apart on executors, in batches of Arrow, with the codec and the checks that the leader uses.
 
-Each report is decoded once. History, dead letters, the fold and the nodes' rows read the result.
+Each report is decoded once. Its row of the history goes into a file at once; a row about it and a row for each of its
+bundles go on to Spark, flat, because nested ones cost Spark several times as much as all that is done with them here.
 """
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from controlplane.codec.framing import Framing
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.load.report_figures import ReportFigures, report_figures
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from streaming.columns import spark_type
-from streaming.contracts.records import LOAD_REPORT_COLUMNS
+from streaming.contracts.records import LOAD_REPORT_COLUMNS, LOAD_REPORTS_TABLE
 from streaming.decode import REFUSAL_TYPE, RawRow, decode_payload, framing_of
+from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, told
 
+_PLACE: Final = ("partition", "offset", "append_time_ms")
+_SAMPLE_FIELDS: Final = tuple(StructField(name, spark_type(hint)) for name, hint in BundleLoad.__annotations__.items())
 DECODED_TYPE: Final = StructType(
     [
         StructField("partition", IntegerType()),
         StructField("offset", LongType()),
         StructField("append_time_ms", LongType()),
-        StructField("value", BinaryType()),
         StructField("refusal", REFUSAL_TYPE),
-        StructField("payload", LOAD_REPORT_COLUMNS.struct),
+        StructField("value", BinaryType()),
+        StructField("node_id", StringType()),
+        StructField("incarnation", LongType()),
+        StructField("version", StringType()),
+        StructField("resources", spark_type(Resources)),
         StructField("figures", spark_type(ReportFigures)),
+        *_SAMPLE_FIELDS,
+        StructField("file", WRITTEN_TYPE),
     ]
 )
+"""A row is one of four: a refused record (``refusal``, ``value``), a usable one (``figures``, ``resources``,
+``version``), a bundle of a usable one (``bundle_id`` and its load), or a file of the history (``file``)."""
 _ARROW: Final = to_arrow_schema(DECODED_TYPE)
-_BUNDLES_AT: Final = _ARROW.field("payload").type.get_field_index("bundles")
+_HISTORY: Final = to_arrow_schema(LOAD_REPORTS_TABLE.schema)
+_PAYLOAD: Final = pa.struct([_HISTORY.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
+_BUNDLES_AT: Final = _PAYLOAD.get_field_index("bundles")
+_DAY_MS: Final = 86_400_000
+_EPOCH_DAY: Final = date(1970, 1, 1)
 
 
-def decoded_reports(records: DataFrame, schema_ids: Mapping[int, str], weights: ResourceWeights) -> DataFrame:
+class DecodedBatch(NamedTuple):
+    """A batch of records, taken apart.
+
+    Attributes:
+        records: a row for each record.
+        samples: a row for each bundle of the usable ones.
+        history: the usable ones as rows of ``load_reports``, without the day.
+    """
+
+    records: pa.RecordBatch
+    samples: pa.RecordBatch
+    history: pa.Table
+
+
+def decoded_reports(
+    records: DataFrame, schema_ids: Mapping[int, str], weights: ResourceWeights, history_folder: Path
+) -> DataFrame:
     """The records of ``load-reports`` with the columns of :data:`DECODED_TYPE`.
 
-    Either ``refusal`` and ``value`` are there, or ``payload`` and ``figures``.
+    Each task writes its part of the history, and tells of the files last. A task that is repeated writes others.
 
     Args:
         records: as :func:`streaming.sources.read_stream` returns them.
         schema_ids: as :class:`controlplane.config.KafkaConfig` has them.
         weights: of the resources.
+        history_folder: the folder of ``load_reports``.
     """
-    decode = functools.partial(_decode_all, schema_ids=tuple(schema_ids.items()), weights=weights)
+    decode = functools.partial(
+        _decode_all, schema_ids=tuple(schema_ids.items()), weights=weights, history_folder=history_folder
+    )
     return records.select(*RawRow._fields).mapInArrow(decode, DECODED_TYPE)
 
 
+def samples_of(decoded: DataFrame) -> DataFrame:
+    """The bundles of usable reports, with the node and place of their reports."""
+    names = [field.name for field in _SAMPLE_FIELDS]
+    return decoded.where("bundle_id IS NOT NULL").select(*_PLACE, "node_id", "incarnation", *names)
+
+
 def _decode_all(
-    batches: Iterable[pa.RecordBatch], schema_ids: tuple[tuple[int, str], ...], weights: ResourceWeights
+    batches: Iterable[pa.RecordBatch],
+    schema_ids: tuple[tuple[int, str], ...],
+    weights: ResourceWeights,
+    history_folder: Path,
 ) -> Iterator[pa.RecordBatch]:
     framing = framing_of(schema_ids)
+    files: dict[int, TableFileWriter] = {}
     for batch in batches:
-        yield decode_batch(batch, framing, weights)
+        decoded = decode_batch(batch, framing, weights)
+        _write_by_day(decoded.history, history_folder, files)
+        yield decoded.records
+        yield decoded.samples
+    yield _files([writer.close() for writer in files.values()])
 
 
-def decode_batch(batch: pa.RecordBatch, framing: Framing, weights: ResourceWeights) -> pa.RecordBatch:
-    """One batch of raw records, decoded; see :func:`decoded_reports`."""
-    columns = [batch.column(name) for name in RawRow._fields]
-    records = [RawRow(*values) for values in zip(*(column.to_pylist() for column in columns), strict=True)]
+def _write_by_day(history: pa.Table, folder: Path, files: dict[int, TableFileWriter]) -> None:
+    days = history["append_time_ms"].to_numpy() // _DAY_MS
+    for day in np.unique(days).tolist():
+        if day not in files:
+            name = (_EPOCH_DAY + timedelta(days=day)).isoformat()
+            files[day] = TableFileWriter(folder, "day", name, _HISTORY)
+        files[day].write(history.filter(pa.array(days == day)))
+
+
+def decode_batch(batch: pa.RecordBatch, framing: Framing, weights: ResourceWeights) -> DecodedBatch:
+    """One batch of raw records, decoded."""
+    raw = [batch.column(name) for name in RawRow._fields]
+    records = [RawRow(*values) for values in zip(*(column.to_pylist() for column in raw), strict=True)]
     decoded = [decode_payload(LOAD_REPORTS, record, framing) for record in records]
-    reports: list[LoadReport | None] = [report for _, report in decoded]
-    figures = [None if report is None else report_figures(report, weights) for report in reports]
-    refused = [record.value if report is None else None for record, report in zip(records, reports, strict=True)]
-    return pa.RecordBatch.from_arrays(
-        [
-            *columns[:3],
-            pa.array(refused, _ARROW.field("value").type),
-            pa.array([refusal for refusal, _ in decoded], _ARROW.field("refusal").type),
-            _payloads(reports),
-            pa.array(figures, _ARROW.field("figures").type),
-        ],
-        schema=_ARROW,
+    found: list[LoadReport | None] = [report for _, report in decoded]
+    reports = [report for report in found if report is not None]
+    usable = pa.array([number for number, report in enumerate(found) if report is not None], pa.int64())
+    place = [batch.column(name) for name in _PLACE]
+    bundles = _bundles([report.bundles for report in reports])
+    return DecodedBatch(
+        _rows(
+            batch.num_rows,
+            **dict(zip(_PLACE, place, strict=True)),
+            refusal=[refusal for refusal, _ in decoded],
+            value=[record.value if report is None else None for record, report in zip(records, found, strict=True)],
+            node_id=[None if report is None else report.node_id for report in found],
+            incarnation=[None if report is None else report.incarnation for report in found],
+            version=[None if report is None else report.version for report in found],
+            resources=[None if report is None else _resources(report) for report in found],
+            figures=[None if report is None else report_figures(report, weights) for report in found],
+        ),
+        _samples(reports, bundles, [column.take(usable) for column in place]),
+        _history_rows(reports, bundles, [column.take(usable) for column in place]),
     )
 
 
-def _payloads(reports: Sequence[LoadReport | None]) -> pa.StructArray:
-    """The reports' columns. Bundles are most of them, and are turned into columns as a whole."""
-    rows = [None if report is None else LOAD_REPORT_COLUMNS.row(report) for report in reports]
-    kind = _ARROW.field("payload").type
+def _resources(report: LoadReport) -> Resources:
+    return Resources(*(getattr(report, name) for name in Resources._fields))
+
+
+def _rows(count: int, **columns: Any) -> pa.RecordBatch:  # noqa: ANN401 - arrays, or values of any type
+    """Rows of which the columns that are not given are null."""
     arrays = []
-    for place in range(kind.num_fields):
-        if place == _BUNDLES_AT:
-            arrays.append(_bundles([() if report is None else report.bundles for report in reports]))
+    for field in _ARROW:
+        values = columns.get(field.name)
+        if values is None:
+            arrays.append(pa.nulls(count, field.type))
         else:
-            arrays.append(pa.array([None if row is None else row[place] for row in rows], kind.field(place).type))
-    is_missing = pa.array([report is None for report in reports])
-    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=is_missing)
+            arrays.append(values if isinstance(values, pa.Array) else pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def _files(files: Sequence[WrittenFile]) -> pa.RecordBatch:
+    return _rows(len(files), file=told(files).to_struct_array())
+
+
+def _samples(reports: Sequence[LoadReport], bundles: pa.ListArray, place: Sequence[pa.Array]) -> pa.RecordBatch:
+    of_report = pa.array(np.repeat(np.arange(len(reports)), bundles.value_lengths().to_numpy()))
+    loads = bundles.flatten()
+    return _rows(
+        len(loads),
+        **{name: column.take(of_report) for name, column in zip(_PLACE, place, strict=True)},
+        node_id=pa.array([report.node_id for report in reports], pa.string()).take(of_report),
+        incarnation=pa.array([report.incarnation for report in reports], pa.int64()).take(of_report),
+        **{field.name: loads.field(number) for number, field in enumerate(loads.type)},
+    )
+
+
+def _history_rows(reports: Sequence[LoadReport], bundles: pa.ListArray, place: Sequence[pa.Array]) -> pa.Table:
+    rows = [LOAD_REPORT_COLUMNS.row(report) for report in reports]
+    payload = {
+        field.name: bundles if number == _BUNDLES_AT else pa.array([row[number] for row in rows], field.type)
+        for number, field in enumerate(_PAYLOAD)
+    }
+    return pa.table(
+        {"topic": pa.repeat(LOAD_REPORTS, len(reports)), **dict(zip(_PLACE, place, strict=True)), **payload}
+    )
 
 
 def _bundles(bundles: Sequence[Sequence[BundleLoad]]) -> pa.ListArray:
-    kind = _ARROW.field("payload").type.field(_BUNDLES_AT).type
+    """The reports' bundles: most of what they hold, and turned into columns as a whole."""
+    kind = _PAYLOAD.field(_BUNDLES_AT).type
     ends = np.cumsum([0, *(len(each) for each in bundles)], dtype=np.int32)
     flat = [bundle for each in bundles for bundle in each]
     item = kind.value_type

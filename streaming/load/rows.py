@@ -1,6 +1,7 @@
 """Bundles and nodes as rows of ``bundle_load`` and ``broker_load``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import Row
 
@@ -8,6 +9,7 @@ from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, BundleAverage
 from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState, Position
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from streaming.contracts.loads import BROKER_LOAD_TABLE
 
 
 def bundle_of(row: Row) -> BundleState:
@@ -27,30 +29,30 @@ def bundle_of(row: Row) -> BundleState:
     )
 
 
-def node_of(row: Row) -> NodeState:
-    """The node in a row of ``broker_load``."""
+def node_of(row: Mapping[str, Any]) -> NodeState:
+    """The node in a row of ``broker_load``, whose structs are mappings."""
     owned = row["owned_bundle_count"]
     averages = (row["short_term"], row["long_term"])
-    sums = None if owned is None else BundleSums(owned, *(MessageLoad(*average) for average in averages))
+    sums = None if owned is None else BundleSums(owned, *(MessageLoad(**average) for average in averages))
     return NodeState(
         row["node_id"],
         _position(row),
         row["incarnation"],
-        Resources(*(ResourceUsage(*row[name]) for name in Resources._fields)),
+        Resources(*(ResourceUsage(**row[name]) for name in Resources._fields)),
         row["version"],
         row["weighted_usage"],
         row["bundle_count"],
-        MessageLoad(*row["reported"]),
+        MessageLoad(**row["reported"]),
         sums,
         row["smoothed_usage"],
         row["smoothed_at_ms"],
     )
 
 
-def node_row(node: NodeState) -> tuple[object, ...]:
-    """A node as the values of the columns of ``broker_load``, in their order."""
+def node_row(node: NodeState) -> dict[str, Any]:
+    """A node as a row of ``broker_load``."""
     sums: Sequence[object] = (None, None, None) if node.sums is None else node.sums
-    return (
+    values = (
         node.node_id,
         node.incarnation,
         *node.position,
@@ -63,9 +65,10 @@ def node_row(node: NodeState) -> tuple[object, ...]:
         node.smoothed_usage,
         node.smoothed_at_ms,
     )
+    return dict(zip(BROKER_LOAD_TABLE.columns, values, strict=True))
 
 
-def _position(row: Row) -> Position:
+def _position(row: Row | Mapping[str, Any]) -> Position:
     return Position(row["report_time_ms"], row["report_partition"], row["report_offset"])
 
 

@@ -3,13 +3,15 @@
 Only rows that a rule may choose, and one row for each node, reach the driver.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -22,7 +24,9 @@ from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 from controlplane.core.bundles.splitting.limits import SplitLimits
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE, MESSAGE_LOAD_TYPE
+from streaming.contracts.table import BUCKET_COLUMN
 from streaming.load.rows import bundle_of
+from streaming.table_files import read_files
 
 _GROUP: Final = "node_group"
 _GROUPS_EACH_TASK: Final = 4
@@ -35,14 +39,36 @@ _SUMS_TYPE: Final = StructType(
     ]
 )
 _SUMS: Final = to_arrow_schema(_SUMS_TYPE)
+_STORED: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
+_BUCKET_FILES: Final = "bucket int, paths array<string>"
 _NODE_COLUMNS: Final = "node_id string, node_time_ms long, node_partition int, node_offset long"
+
+
+def stored_rows(session: SparkSession, folder: Path, files: Mapping[int, Sequence[str]]) -> DataFrame:
+    """The rows of ``bundle_load``, bucket by bucket.
+
+    Args:
+        session: reads them.
+        folder: the table's.
+        files: those of each bucket.
+    """
+    buckets = session.createDataFrame([(bucket, list(paths)) for bucket, paths in files.items()], _BUCKET_FILES)
+    return buckets.mapInArrow(functools.partial(_read_buckets, folder=folder), BUNDLE_LOAD_TABLE.schema)
+
+
+def _read_buckets(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for bucket, paths in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
+            yield from read_files(folder, paths, BUCKET_COLUMN, bucket, _STORED).to_batches()
 
 
 class StoredBundles:
     """Those of ``bundle_load``; the :class:`streaming.load.candidates.OwnedBundles` of the stream.
 
+    It keeps them on executors from the first question on, until it is closed.
+
     Args:
-        stored: the table.
+        stored: the table's rows.
         counted: the nodes that count.
         now_ms: log time of the newest report.
         grace_period_ms: a bundle that changed its node within this time is not shed.
@@ -59,9 +85,13 @@ class StoredBundles:
         ).otherwise(reported >= newest)
         group_count = _GROUPS_EACH_TASK * int(str(self._session.conf.get("spark.sql.shuffle.partitions")))
         group = F.pmod(F.hash("node_id"), F.lit(group_count)).alias(_GROUP)
-        self._owned = stored.join(F.broadcast(nodes), "node_id").where(is_current).select("*", group)
+        self._owned = stored.join(F.broadcast(nodes), "node_id").where(is_current).select("*", group).persist()
         moved_at_ms = F.col("moved_at_ms")
         self._may_be_shed = moved_at_ms.isNull() | (F.lit(now_ms) - moved_at_ms >= grace_period_ms)
+
+    def close(self) -> None:
+        """Let executors forget them."""
+        self._owned.unpersist()
 
     def sums(self) -> Mapping[str, BundleSums]:
         """See the protocol."""

@@ -257,16 +257,3 @@ def test_a_gap_is_refused(tmp_path: Path) -> None:
     later.add(3)
     with pytest.raises(LogContinuityError, match=f"has no decision {EVENTFUL[5].seq}, but"):
         follower.step()
-
-
-def test_upkeep_joins_files_and_keeps_rows(at_once: Path, tmp_path: Path) -> None:
-    """Each step leaves a file in each table of changes."""
-    create_missing(tmp_path, bucket_count=3)
-    table, follower = DecisionTable(tmp_path, EVENTFUL), ChangesFollower(tmp_path)
-    while table.written < len(EVENTFUL):
-        table.add(4)
-        follower.step()
-    files = follower.maintain("1970-01-01")
-    assert files[SLOT_CHANGES_TABLE.name] == files[INTENT_ANSWERS_TABLE.name] == 1
-    for contract in WRITTEN:
-        assert rows_of(tmp_path, contract) == rows_of(at_once, contract), contract.name

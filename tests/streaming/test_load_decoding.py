@@ -25,6 +25,7 @@ from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad
 
 WEIGHTS = ResourceWeights(direct_memory=0.5)
+PLACE = ("partition", "offset", "append_time_ms")
 BUNDLE_IDS = [f"kv/0x{index}0000000_0x{index + 1}0000000" for index in range(6)]
 
 
@@ -51,25 +52,43 @@ def test_columns_are_those_of_each_record() -> None:
     records += [RawRow(0, 100 + number, 5, case.key.encode(), case.value) for number, case in enumerate(broken)]
     source.shuffle(records)
     decoded = decode_batch(batch_of(records), default_framing(), WEIGHTS)
-    assert [field.name for field in DECODED_TYPE.fields] == decoded.schema.names
-    payload_type = decoded.schema.field("payload").type
-    for record, columns in zip(records, decoded.to_pylist(), strict=True):
+    assert [field.name for field in DECODED_TYPE.fields] == decoded.records.schema.names == decoded.samples.schema.names
+    history = iter(decoded.history.to_pylist())
+    samples = iter(decoded.samples.to_pylist())
+    row_type = pa.struct([decoded.history.schema.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
+    for record, columns in zip(records, decoded.records.to_pylist(), strict=True):
         refusal, row = decode_row(LOAD_REPORTS, record, default_framing())
-        assert (columns["partition"], columns["offset"], columns["append_time_ms"]) == record[:3]
+        assert tuple(columns[name] for name in PLACE) == record[:3]
         told = None if columns["refusal"] is None else (columns["refusal"]["reason"], columns["refusal"]["detail"])
         assert told == refusal
         assert columns["value"] == (None if refusal is None else record.value)
-        assert (columns["figures"] is None) == (refusal is not None)
-        expected = None if row is None else pa.array([row], payload_type).to_pylist()[0]
-        assert columns["payload"] == expected
-    assert LOAD_REPORT_COLUMNS.struct == DECODED_TYPE["payload"].dataType
+        assert columns["bundle_id"] is columns["file"] is None
+        assert (columns["figures"] is None) == (columns["resources"] is None) == (refusal is not None)
+        if row is None:
+            assert columns["node_id"] is None
+            continue
+        expected = pa.array([row], row_type).to_pylist()[0]
+        kept = next(history)
+        assert {name: kept[name] for name in expected} == expected
+        assert (kept["topic"], *(kept[name] for name in PLACE)) == (LOAD_REPORTS, *record[:3])
+        assert (columns["node_id"], columns["incarnation"]) == (expected["node_id"], expected["incarnation"])
+        assert columns["resources"] == {name: expected[name] for name in Resources._fields}
+        for bundle in expected["bundles"]:
+            sample = next(samples)
+            assert {name: sample[name] for name in bundle} == bundle
+            assert tuple(sample[name] for name in PLACE) == record[:3]
+            assert (sample["node_id"], sample["incarnation"]) == (expected["node_id"], expected["incarnation"])
+            assert sample["refusal"] is sample["figures"] is sample["file"] is None
+    assert next(history, None) is next(samples, None) is None
 
 
 def test_a_batch_may_be_refused_whole() -> None:
     """No report means no bundle columns to be made of."""
-    (columns,) = decode_batch(batch_of([RawRow(0, 1, 2, b"n", b"junk")]), default_framing(), WEIGHTS).to_pylist()
-    assert columns["payload"] is None
+    decoded = decode_batch(batch_of([RawRow(0, 1, 2, b"n", b"junk")]), default_framing(), WEIGHTS)
+    (columns,) = decoded.records.to_pylist()
+    assert columns["figures"] is None
     assert columns["refusal"]["reason"] == "not_avro_framed"
+    assert decoded.samples.num_rows == decoded.history.num_rows == 0
 
 
 @pytest.mark.parametrize("seed", range(20))

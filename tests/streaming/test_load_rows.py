@@ -1,8 +1,10 @@
 """Nodes and bundles as rows: what reading the tables gives back is what was written. No Spark runs."""
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.reported_state import BundleSums
@@ -26,6 +28,7 @@ def test_rows_keep_the_whole_state(log: list[PlacedReport], sums: BundleSums | N
         node._replace(sums=sums, smoothed_usage=smoothed, smoothed_at_ms=None if smoothed is None else 7)
         for node in plain.nodes.values()
     ]
-    assert [node_of(Row(*BROKER_LOAD_TABLE.columns)(*node_row(node))) for node in nodes] == nodes
+    stored = pa.Table.from_pylist(list(map(node_row, nodes)), schema=to_arrow_schema(BROKER_LOAD_TABLE.schema))
+    assert list(map(node_of, stored.to_pylist())) == nodes
     bundles = list(plain.bundles.values())
     assert [bundle_of(Row(*BUNDLE_LOAD_TABLE.columns)(*bundle_row(bundle))) for bundle in bundles] == bundles

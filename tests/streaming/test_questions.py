@@ -32,8 +32,9 @@ from streaming.contracts.records import (
 )
 from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing
+from streaming.driver_tables import DriverTable
 from streaming.load.rows import node_row
-from streaming.sinks import BatchWriter
+from streaming.sinks import append_once
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
 from streaming.transforms.decision_rows import decision_rows
@@ -59,10 +60,10 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     """Both engines over the tables of a small cluster to which something happened."""
     folder = tmp_path_factory.mktemp("asked") / "delta"
     create_missing(folder, bucket_count=2)
-    writer = BatchWriter(spark, folder, "asked", 1)
 
     def write(rows: Iterable[tuple[object, ...]], table: TableContract) -> None:
-        writer.append(spark.createDataFrame(list(rows), table.schema).coalesce(1), table)
+        named = [dict(zip(table.columns, row, strict=True)) for row in rows]
+        DriverTable(folder, table, "asked").append(named, 1)
 
     decisions = eventful_decisions()
     write(decision_rows(recorded(decisions)), DECISIONS_TABLE)
@@ -73,14 +74,14 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     loads = loaded()
     write(map(bundle_row, loads.bundles.values()), BUNDLE_LOAD_TABLE)
     sums = BundleSums(3, *2 * (MessageLoad(1.5, 2.5, 0.5, 0.25),))
-    write((node_row(node._replace(sums=sums)) for node in loads.nodes.values()), BROKER_LOAD_TABLE)
-    writer.append(membership_rows(spark, 3), MEMBERSHIP_TABLE)
+    write((tuple(node_row(node._replace(sums=sums)).values()) for node in loads.nodes.values()), BROKER_LOAD_TABLE)
+    append_once(membership_rows(spark, 3), MEMBERSHIP_TABLE, folder, "asked", 1)
     letters = spark.sql(
         "select 'dead-letters' topic, 0 partition, id offset, 8L append_time_ms, date'2026-01-02' day, "
         "'truncated' reason, 'detail' detail, 'heartbeats' source_topic, 3L source_partition, id source_offset, "
         "id + 5 source_append_time_ms, 'c1' writer, X'00' raw, 1L raw_length_bytes from range(3)"
     )
-    writer.append(letters, DEAD_LETTERS_TABLE)
+    append_once(letters, DEAD_LETTERS_TABLE, folder, "asked", 1)
     with closing(LocalEngine(folder)) as local:
         yield local, SparkEngine(spark.newSession(), folder)
 

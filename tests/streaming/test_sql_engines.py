@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from controlplane.errors import UserError
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.records import MEMBERSHIP_TABLE
-from streaming.sinks import BatchWriter
+from streaming.sinks import append_once
 from streaming.sql import local
 from streaming.sql.answers import SqlEngine
 from streaming.sql.local import LocalEngine
@@ -131,7 +131,7 @@ def test_nested_values_come_back_plain(
         "'c1' writer, X'00ff' raw, 2L raw_length_bytes"
     )
     (letters,) = [table for table in ALL_TABLES if table.name == "dead_letters"]
-    BatchWriter(spark, warehouse_dir, "app", 1).append(head.select(*letters.columns), letters)
+    append_once(head.select(*letters.columns), letters, warehouse_dir, "app", 1)
     engine = make_engine(warehouse_dir)
     assert engine.run("select raw, source_offset, day from dead_letters").rows == (("00ff", 4, "2026-01-02"),)
     assert engine.run(NESTED[type(engine)]).rows == (({"n": [{"m": 1}]}, {"k": [1, None]}),)
@@ -220,7 +220,7 @@ def test_the_local_engine_sees_rows_as_soon_as_they_are_committed(spark: SparkSe
     """Each command opens the tables anew; within one, each table stays as it was when it was first named."""
     with closing(LocalEngine(warehouse_dir)) as before:
         assert before.run("select count(*) from membership").rows == ((0,),)
-        BatchWriter(spark, warehouse_dir, "app", 1).append(membership_rows(spark, 3), MEMBERSHIP_TABLE)
+        append_once(membership_rows(spark, 3), MEMBERSHIP_TABLE, warehouse_dir, "app", 1)
         assert before.run("select count(*) from membership").rows == ((0,),)
     with closing(LocalEngine(warehouse_dir)) as after:
         assert after.run("select count(*), min(day) = current_date from membership").rows == ((3, True),)

@@ -1,5 +1,6 @@
 """Tables against their contracts, and their upkeep."""
 
+import os
 import shutil
 import signal
 from datetime import UTC, datetime
@@ -9,19 +10,22 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
+from structlog.testing import capture_logs
 
 from controlplane.errors import PrerequisiteError
 from streaming import tables
 from streaming.config import SparkConfig
 from streaming.contracts.catalog import ALL_TABLES
+from streaming.contracts.changes import NODE_CHANGES_TABLE, SLOTS_TABLE
 from streaming.contracts.loads import BROKER_LOAD_TABLE
-from streaming.contracts.records import MEMBERSHIP_TABLE
+from streaming.contracts.records import DECISIONS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing, stored_bucket_count
+from streaming.driver_tables import DriverTable
 from streaming.jobs.pipeline import refuse_lost_checkpoints
 from streaming.maintenance import maintain
 from streaming.session import build_session
-from streaming.sinks import BatchWriter
+from streaming.sinks import append_once
 from tests.helpers.membership_rows import membership_rows
 from tests.helpers.pipeline_world import PipelineWorld
 
@@ -82,17 +86,8 @@ def test_batch_is_written_once(spark: SparkSession, warehouse_dir: Path) -> None
     """A batch that is repeated after a crash changes nothing; a new checkpoint's batches are not taken for old ones."""
     rows = membership_rows(spark, 2)
     for app_id, batch_id in (("one", 1), ("one", 1), ("one", 2), ("two", 1)):
-        BatchWriter(spark, warehouse_dir, app_id, batch_id).append(rows, MEMBERSHIP_TABLE)
+        append_once(rows, MEMBERSHIP_TABLE, warehouse_dir, app_id, batch_id)
     assert tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE).count() == 6
-
-
-def test_rows_are_replaced_once(spark: SparkSession, warehouse_dir: Path) -> None:
-    """A repeated batch replaces nothing, the next one everything: the table is what the newest batch says."""
-    seen = []
-    for count, batch_id in ((1, 1), (2, 1), (3, 2), (4, 2)):
-        BatchWriter(spark, warehouse_dir, "app", batch_id).replace(membership_rows(spark, count), MEMBERSHIP_TABLE)
-        seen.append(tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE).count())
-    assert seen == [1, 1, 3, 3]
 
 
 def test_maintenance_joins_files_and_keeps_rows(spark: SparkSession, warehouse_dir: Path) -> None:
@@ -102,20 +97,64 @@ def test_maintenance_joins_files_and_keeps_rows(spark: SparkSession, warehouse_d
         if table is not MEMBERSHIP_TABLE:
             shutil.rmtree(warehouse_dir / table.name)
     for batch_id in range(3):
-        BatchWriter(spark, warehouse_dir, "app", batch_id).append(
-            membership_rows(spark, 2).coalesce(1), MEMBERSHIP_TABLE
-        )
+        append_once(membership_rows(spark, 2).coalesce(1), MEMBERSHIP_TABLE, warehouse_dir, "app", batch_id)
     assert len(tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE).inputFiles()) == 3
     maintain(spark, warehouse_dir, datetime.now(UTC))
     kept = tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE)
     assert (len(kept.inputFiles()), kept.count()) == (1, 6)
 
 
+def test_maintenance_of_the_drivers_tables(spark: SparkSession, tmp_path: Path) -> None:
+    """Files of changes are joined, and files that no version needs are removed once they are old enough."""
+    create_missing(tmp_path, bucket_count=2)
+    for table in ALL_TABLES:
+        if table not in (NODE_CHANGES_TABLE, SLOTS_TABLE, DECISIONS_TABLE):
+            shutil.rmtree(tmp_path / table.name)
+    row = dict.fromkeys(NODE_CHANGES_TABLE.columns)
+    numbers = dict.fromkeys(("append_time_ms", "epoch", "term", "decided_at_ms", "number", "incarnation"), 1)
+    texts = {"node_id": "n", "change": "admitted", "reason": "", "cause_kinds": [], "causes": []}
+    changes = DriverTable(tmp_path, NODE_CHANGES_TABLE, "app")
+    today = datetime.now(UTC)
+    for seq in range(3):
+        changes.append([{**row, **numbers, **texts, "seq": seq, "day": today.date()}], seq)
+    orphan = tmp_path / SLOTS_TABLE.name / "bucket=1" / "part-orphan.parquet"
+    young = orphan.with_name("part-young.parquet")
+    orphan.parent.mkdir()
+    for path in (orphan, young):
+        path.write_bytes(b"of a task that was repeated")
+    os.utime(orphan, (0, 0))
+    maintain(spark, tmp_path, today)
+    kept = DriverTable(tmp_path, NODE_CHANGES_TABLE, "app")
+    assert sorted(kept.rows()["seq"].to_pylist()) == [0, 1, 2]
+    assert is_one_file(tmp_path / NODE_CHANGES_TABLE.name)
+    assert (orphan.exists(), young.exists()) == (False, True)
+
+
+def test_a_damaged_table_does_not_keep_others_from_upkeep(spark: SparkSession, tmp_path: Path) -> None:
+    """Its failure is told; a table that cannot be read ends no pipeline that does not read it."""
+    create_missing(tmp_path, bucket_count=2)
+    for table in ALL_TABLES:
+        if table not in (NODE_CHANGES_TABLE, SLOTS_TABLE):
+            shutil.rmtree(tmp_path / table.name)
+    (tmp_path / SLOTS_TABLE.name / "_delta_log" / f"{0:020}.json").write_text("no json", encoding="utf-8")
+    with capture_logs() as told:
+        maintain(spark, tmp_path)
+    assert [(each["event"].split()[0], each["table"]) for each in told] == [
+        ("maintenance", SLOTS_TABLE.name),
+        ("table", NODE_CHANGES_TABLE.name),
+    ]
+
+
+def is_one_file(folder: Path) -> bool:
+    """Whether the newest version of a table is one file."""
+    return len(DeltaTable(folder).file_uris()) == 1
+
+
 def test_lost_checkpoint_is_refused(spark: SparkSession, world: PipelineWorld) -> None:
     """Without its checkpoint a stream would begin again and add every row a second time, in silence."""
     config = world.config()
     refuse_lost_checkpoints(config)
-    BatchWriter(spark, world.warehouse_dir, "app", 1).append(membership_rows(spark, 1), MEMBERSHIP_TABLE)
+    append_once(membership_rows(spark, 1), MEMBERSHIP_TABLE, world.warehouse_dir, "app", 1)
     with pytest.raises(PrerequisiteError, match=r"membership .* its checkpoint .* is gone"):
         refuse_lost_checkpoints(config)
     checkpoint = config.checkpoint_dir(MEMBERSHIP_TABLE.name)

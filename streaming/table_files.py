@@ -1,0 +1,107 @@
+"""Files of tables that executors write and read in Python, batch by batch of Arrow; the driver commits what they wrote.
+
+A file that is not committed belongs to no version of its table: that of a task which is repeated, say, or of a batch
+that crashed. Upkeep removes it.
+"""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+
+class WrittenFile(NamedTuple):
+    """A file that is to be committed.
+
+    Attributes:
+        path: its place below the table's folder.
+        partition: the value of the column by which the table is divided, as Delta writes it.
+        size_bytes: its size.
+        row_count: the number of its rows.
+    """
+
+    path: str
+    partition: str
+    size_bytes: int
+    row_count: int
+
+
+WRITTEN_TYPE: Final = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("partition", StringType()),
+        StructField("size_bytes", LongType()),
+        StructField("row_count", LongType()),
+    ]
+)
+"""The columns in which executors tell of written files."""
+
+
+class TableFileWriter:
+    """Writes one file of a table that is divided by one column.
+
+    Args:
+        folder: the table's.
+        column: the column by which it is divided, which is not in its files.
+        partition: its value in this file.
+        schema: the table's columns.
+    """
+
+    def __init__(self, folder: Path, column: str, partition: str, schema: pa.Schema) -> None:
+        """Open the file."""
+        self._partition = partition
+        self._folder = folder
+        self._path = f"{column}={partition}/part-{uuid.uuid4()}.parquet"
+        self._schema = schema.remove(schema.get_field_index(column))
+        self._row_count = 0
+        (folder / self._path).parent.mkdir(parents=True, exist_ok=True)
+        self._writer = pq.ParquetWriter(folder / self._path, self._schema, compression="snappy")
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows; columns that the file does not have are left out."""
+        self._row_count += rows.num_rows
+        self._writer.write_table(rows.select(self._schema.names).cast(self._schema))
+
+    def close(self) -> WrittenFile:
+        """End the file."""
+        self._writer.close()
+        size_bytes = (self._folder / self._path).stat().st_size
+        return WrittenFile(self._path, self._partition, size_bytes, self._row_count)
+
+
+def read_files(folder: Path, paths: Sequence[str], column: str, partition: pa.Scalar, schema: pa.Schema) -> pa.Table:
+    """The rows of files of one partition, with the column by which the table is divided.
+
+    Args:
+        folder: the table's.
+        paths: their places below it.
+        column: the column by which it is divided.
+        partition: its value in these files.
+        schema: the table's columns; one that a file does not have is null in its rows.
+    """
+    inside = schema.remove(schema.get_field_index(column))
+    tables = [pq.ParquetFile(folder / path).read() for path in paths]
+    rows = pa.concat_tables([_with_schema(table, inside) for table in tables]) if tables else inside.empty_table()
+    divided = pa.repeat(partition, rows.num_rows)
+    return rows.append_column(schema.field(column), divided).select(schema.names)
+
+
+def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    there = set(rows.schema.names)
+    columns: Iterable[pa.ChunkedArray | pa.Array] = (
+        rows[field.name].cast(field.type) if field.name in there else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    )
+    return pa.table(list(columns), schema=schema)
+
+
+def told(files: Iterable[WrittenFile]) -> pa.RecordBatch:
+    """Written files in the columns of :data:`WRITTEN_TYPE`."""
+    columns = list(zip(*files, strict=True)) or [()] * len(WrittenFile._fields)
+    types = (pa.string(), pa.string(), pa.int64(), pa.int64())
+    arrays = [pa.array(list(values), kind) for values, kind in zip(columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(WrittenFile._fields))

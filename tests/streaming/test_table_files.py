@@ -1,0 +1,98 @@
+"""Files that executors write: what is read back is what was written, also of a file of before a column came."""
+
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from streaming.contracts.loads import BUNDLE_LOAD_TABLE
+from streaming.contracts.records import LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
+from streaming.contracts.table import TableContract
+from streaming.created_tables import create_missing
+from streaming.driver_tables import DriverTable
+from streaming.table_files import TableFileWriter, WrittenFile, read_files, told
+from tests.helpers.load_logs import report
+from tests.helpers.pipeline_world import bundle_load
+from tests.helpers.plain_load import PlainLoad, bundle_row
+
+SCHEMA = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
+
+
+def bundle_rows(*names: str, bucket: int = 3) -> pa.Table:
+    """Rows of ``bundle_load`` in one bucket."""
+    plain = PlainLoad()
+    plain.fold([report("n1", 7, [bundle_load(f"kv/{name}") for name in names])], ResourceWeights())
+    rows = [dict(zip(SCHEMA.names, bundle_row(each), strict=True)) for each in plain.bundles.values()]
+    return pa.Table.from_pylist([{**row, "bucket": bucket} for row in rows], schema=SCHEMA)
+
+
+def written(folder: Path, *parts: pa.Table, bucket: int = 3) -> WrittenFile:
+    """A file with these rows."""
+    writer = TableFileWriter(folder, "bucket", str(bucket), SCHEMA)
+    for part in parts:
+        writer.write(part)
+    return writer.close()
+
+
+def test_rows_come_back(tmp_path: Path) -> None:
+    """Of several files, and of none; nested columns, and the column that is a folder."""
+    first, second, third = bundle_rows("a"), bundle_rows("b", "c"), bundle_rows("d")
+    files = [written(tmp_path, first, second), written(tmp_path, third)]
+    assert [(file.partition, file.row_count) for file in files] == [("3", 3), ("3", 1)]
+    assert all((tmp_path / file.path).stat().st_size == file.size_bytes for file in files)
+    bucket = pa.scalar(3, pa.int32())
+    paths = [file.path for file in files]
+    assert read_files(tmp_path, paths, "bucket", bucket, SCHEMA) == pa.concat_tables([first, second, third])
+    assert read_files(tmp_path, [], "bucket", bucket, SCHEMA) == SCHEMA.empty_table()
+
+
+def test_a_column_that_came_later_is_null(tmp_path: Path) -> None:
+    """In a file of before."""
+    file = written(tmp_path, bundle_rows("a"))
+    older = pq.ParquetFile(tmp_path / file.path).read().drop_columns(["moved_at_ms"])
+    pq.write_table(older, tmp_path / file.path)
+    rows = read_files(tmp_path, [file.path], "bucket", pa.scalar(3, pa.int32()), SCHEMA)
+    assert rows.schema == SCHEMA
+    assert rows["moved_at_ms"].to_pylist() == [None]
+
+
+def test_files_are_told_and_committed(tmp_path: Path) -> None:
+    """Buckets of which files were written are replaced, others stay; a version is found again."""
+    create_missing(tmp_path, bucket_count=2)
+    table = DriverTable(tmp_path, BUNDLE_LOAD_TABLE, "app")
+    assert not table.has(0)
+    table.replace_buckets(
+        [written(table.folder, bundle_rows("a")), written(table.folder, bundle_rows("x", bucket=4), bucket=4)], 0
+    )
+    replacing = written(table.folder, bundle_rows("a", "b"))
+    assert WrittenFile(**told([replacing]).to_pylist()[0]) == replacing
+    table.replace_buckets([replacing], 2)
+    table.replace_buckets([], 3)
+    assert [table.has(version) for version in (1, 2, 3)] == [True, True, False]
+    assert table.files_of_buckets() == {3: [replacing.path], 4: table.files_of_buckets()[4]}
+    again = DriverTable(tmp_path, BUNDLE_LOAD_TABLE, "other")
+    assert again.written_version is None
+    assert sorted(again.rows()["bundle_id"].to_pylist()) == ["kv/a", "kv/b", "kv/x"]
+
+
+def test_history_is_divided_by_day(tmp_path: Path) -> None:
+    """Every column of a table of records stands in the folder of its day."""
+    create_missing(tmp_path, bucket_count=2)
+    for contract in (MEMBERSHIP_TABLE, LOAD_REPORTS_TABLE):
+        assert_kept(tmp_path, contract)
+
+
+def assert_kept(folder: Path, contract: TableContract) -> None:
+    """A row whose columns may all be null is there after the commit."""
+    table = DriverTable(folder, contract, "app")
+    schema = to_arrow_schema(contract.schema)
+    place = {"topic": "t", "partition": 1, "offset": 2, "append_time_ms": 3, "kind": "joined"}
+    row = pa.Table.from_pylist([{name: place.get(name) for name in schema.names}], schema=schema)
+    writer = TableFileWriter(table.folder, "day", "2026-01-02", schema)
+    writer.write(row)
+    table.append_files([writer.close()], 1)
+    (kept,) = table.rows().to_pylist()
+    assert kept == {**row.to_pylist()[0], "day": date(2026, 1, 2)}
