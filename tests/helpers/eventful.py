@@ -8,8 +8,8 @@ from controlplane.core.values.identifiers import Term
 from tests.helpers.bundle_world import BundleWorld
 
 
-def eventful_decisions() -> list[Decision]:
-    """What its leaders decided."""
+def eventful_decisions(drains: int = 2) -> list[Decision]:
+    """What its leaders decided; a node is drained so many times, some five decisions each."""
     world = BundleWorld(ClusterPolicy(slot_count=8))
     world.start("n1", "n2", "n3", "n4")
     world.create("kv", 4)
@@ -18,7 +18,7 @@ def eventful_decisions() -> list[Decision]:
     world.go(2_000)
     world.give(BundleOrder(world.bundle(1).bundle_id, BundleOrderKind.TRANSFER, "n2"))
     world.go(2_000)
-    for _ in range(2):
+    for _ in range(drains):
         world.ask(IntentKind.DRAIN_NODE.value, node="n4")
         world.go(2_000)
         world.ask(IntentKind.UNDRAIN_NODE.value, node="n4")

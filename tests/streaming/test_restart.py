@@ -1,13 +1,8 @@
 """The pipeline as a process, killed in the middle of its work and started again: nothing lost, nothing twice."""
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -26,50 +21,14 @@ from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, LO
 from streaming.contracts.table import TableContract
 from streaming.driver_tables import DriverTable
 from streaming.load.rows import bundle_of
+from tests.helpers.pipeline_process import commits, kill, running
 from tests.helpers.pipeline_world import PipelineWorld, load_report, random_report
 from tests.helpers.polling import poll_until
 
-ROOT = Path(__file__).resolve().parents[2]
 REPORTS = 120
 BATCH_SIZE = 50
 DEADLINE_S = 300.0
 BUNDLE_IDS = [f"kv/0x{index}0000000_0x{index + 1}0000000" for index in range(6)]
-
-
-@contextmanager
-def running(world: PipelineWorld, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """The pipeline in a process group of its own, ended at the end by closing its input."""
-    command = [sys.executable, str(ROOT / "tests" / "helpers" / "run_pipeline.py")]
-    arguments = [world.kafka.bootstrap_servers, world.cluster.name, str(world.warehouse_dir), str(BATCH_SIZE)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            [*command, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
-        )
-    try:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(DEADLINE_S)
-    finally:
-        if process.poll() is None:
-            kill(process)
-
-
-def kill(process: "subprocess.Popen[bytes]") -> None:
-    """SIGKILL for the process, its JVM and its workers, all at once."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def commits(world: PipelineWorld, table: TableContract) -> int:
-    """How many versions a table has; 0 before it is there."""
-    return len(list((world.warehouse_dir / table.name / "_delta_log").glob("*.json")))
 
 
 def _was_written(world: PipelineWorld, table: TableContract, commits_before: int) -> bool:
@@ -129,7 +88,7 @@ def test_killed_pipeline_loses_and_doubles_nothing(
     # After the history of a batch was added, after its averages were replaced, and after a candidate was added.
     for table in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE, SPLIT_CANDIDATES_TABLE):
         before = max(commits(world, table), 1)
-        with running(world, tmp_path / "pipeline.log") as process:
+        with running(world, tmp_path / "pipeline.log", BATCH_SIZE) as process:
             poll_until(partial(_was_written, world, table, before), DEADLINE_S)
             kill(process)
 
@@ -142,7 +101,7 @@ def test_killed_pipeline_loses_and_doubles_nothing(
         )
 
     expected = expected_averages(reports)
-    with running(world, tmp_path / "pipeline.log"):
+    with running(world, tmp_path / "pipeline.log", BATCH_SIZE):
         poll_until(all_is_there, DEADLINE_S)
     for table, count in ((LOAD_REPORTS_TABLE, REPORTS + 1), (HEARTBEATS_TABLE, REPORTS)):
         rows = world.rows(spark, table)

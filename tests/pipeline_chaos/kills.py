@@ -1,0 +1,99 @@
+"""Starting the pipeline and killing it, or a part of it, again and again."""
+
+import random
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE, SPLIT_CANDIDATES_TABLE
+from streaming.contracts.records import DECISIONS_TABLE, LOAD_REPORTS_TABLE
+from tests.helpers.pipeline_process import commits, end, kill, start
+from tests.helpers.pipeline_world import PipelineWorld
+
+_START_S: Final = 180.0
+_POLL_S: Final = 0.02
+_WATCHED: Final = (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE, SPLIT_CANDIDATES_TABLE, BROKER_LOAD_TABLE, DECISIONS_TABLE)
+
+
+class KillKind(Enum):
+    """What is killed."""
+
+    ALL = "process, JVM and workers"
+    AFTER_COMMIT = "all of them, right after a commit of one table"
+    JVM = "the JVM alone"
+    WORKER = "a Python worker: its task is repeated"
+    STOP = "nothing: it is asked to end"
+
+
+class PipelineKiller:
+    """One pipeline at a time.
+
+    Args:
+        world: the cluster whose topics it reads.
+        source: of all choices.
+        log: where its output goes.
+        batch_size: the greatest number of records of a batch.
+    """
+
+    def __init__(self, world: PipelineWorld, source: random.Random, log: Path, batch_size: int) -> None:
+        self._world = world
+        self._source = source
+        self._log = log
+        self._batch_size = batch_size
+        self.counts: Counter[KillKind] = Counter()
+
+    def live_and_die(self) -> KillKind:
+        """Start it, wait until it writes, let it work for a time, and kill what is drawn."""
+        before = self._commits()
+        process = start(self._world, self._log, self._batch_size)
+        try:
+            self._wait(process, lambda: self._commits() > before, _START_S)
+            time.sleep(self._source.uniform(0, 12))
+            kind = self._source.choice(list(KillKind))
+            self._strike(process, kind)
+        finally:
+            if process.poll() is None:
+                kill(process)
+        self.counts[kind] += 1
+        return kind
+
+    def _strike(self, process: "subprocess.Popen[bytes]", kind: KillKind) -> None:
+        if kind is KillKind.AFTER_COMMIT:
+            table = self._source.choice(_WATCHED)
+            seen = commits(self._world, table)
+            self._wait(process, lambda: commits(self._world, table) > seen, 20.0)
+        elif kind is KillKind.JVM:
+            self._kill_one(process, "java")
+            process.wait(_START_S)
+        elif kind is KillKind.WORKER:
+            for _ in range(3):
+                self._kill_one(process, "pyspark.daemon")
+                time.sleep(self._source.uniform(1, 4))
+        elif kind is KillKind.STOP:
+            assert end(process) == 0
+
+    def _kill_one(self, process: "subprocess.Popen[bytes]", word: str) -> None:
+        found = []
+        for each in psutil.Process(process.pid).children(recursive=True):
+            try:
+                if word in " ".join(each.cmdline()):
+                    found.append(each)
+            except psutil.Error:
+                continue
+        if found:
+            self._source.choice(sorted(found, key=lambda each: each.pid)).kill()
+
+    def _wait(self, process: "subprocess.Popen[bytes]", condition: Callable[[], bool], most_s: float) -> None:
+        """Wait for a condition, or until the time is over; what did not come about is no fault of the tables."""
+        deadline_s = time.monotonic() + most_s
+        while not condition() and process.poll() is None and time.monotonic() < deadline_s:
+            time.sleep(_POLL_S)
+
+    def _commits(self) -> int:
+        return sum(commits(self._world, table) for table in _WATCHED)

@@ -1,0 +1,74 @@
+"""One run: kills under load, then quiet, then the verdict."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.helpers.pipeline_process import running
+from tests.helpers.pipeline_world import PipelineWorld
+from tests.pipeline_chaos.kills import KillKind, PipelineKiller
+from tests.pipeline_chaos.traffic import Traffic
+from tests.pipeline_chaos.verdict import Verdict
+
+_CATCH_UP_S: Final = 600.0
+_LOOK_S: Final = 5.0
+
+
+class Report(NamedTuple):
+    """What came of a run.
+
+    Attributes:
+        kills: how often each kind of kill was carried out.
+        records: those of each topic.
+        problems: what is wrong with the tables, as sentences; empty if nothing is.
+        caught_up_s: how long the last start took until nothing was missing.
+    """
+
+    kills: Mapping[KillKind, int]
+    records: Mapping[str, int]
+    problems: list[str]
+    caught_up_s: float
+
+
+def run(
+    world: PipelineWorld,
+    folder: Path,
+    minutes: float,
+    seed: int,
+    batch_size: int,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Kill the pipeline for some minutes, let it catch up, and judge its tables.
+
+    Args:
+        world: a cluster with its topics.
+        folder: where the pipeline's output goes.
+        minutes: for how long new kills begin.
+        seed: of all choices.
+        batch_size: the greatest number of records of a batch.
+        tell: takes a line for each kill.
+    """
+    source = random.Random(seed)
+    log = folder / "pipeline.log"
+    killer = PipelineKiller(world, source, log, batch_size)
+    traffic = Traffic(world, seed)
+    traffic.start()
+    try:
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < minutes * 60:
+            kind = killer.live_and_die()
+            tell(f"{time.monotonic() - began_s:6.0f} s  killed: {kind.value}")
+    finally:
+        traffic.stop()
+    verdict = Verdict(world)
+    began_s = time.monotonic()
+    with running(world, log, batch_size):
+        problems = verdict.problems()
+        while problems and time.monotonic() - began_s < _CATCH_UP_S:
+            time.sleep(_LOOK_S)
+            problems = verdict.problems()
+        caught_up_s = time.monotonic() - began_s
+    return Report(Counter(killer.counts), verdict.counts, verdict.problems(), caught_up_s)
