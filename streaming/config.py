@@ -1,5 +1,6 @@
 """Settings of the pipeline. Contradictory settings are refused when they are created."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.errors import ConfigurationError
+from streaming.contracts.catalog import ALL_TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class PipelineConfig:
             one core, which holds its bundles in memory: take 2 for a small fleet, and at least as many as there are
             cores for a great one.
         maintenance_interval_ms: how often small files are joined and unused files are removed.
+        keep_days: how many days of a table of history are kept, with today, by the table's name. All of a table that is
+            not named are. Days are those of the rows, so a day that is forgotten is gone as a whole.
         restart_limit: how often in a row a failed stream is started again before the pipeline ends with an error.
     """
 
@@ -92,6 +96,7 @@ class PipelineConfig:
     max_records_per_batch: int = 20_000
     bucket_count: int = 16
     maintenance_interval_ms: int = 3_600_000
+    keep_days: Mapping[str, int] = field(default_factory=dict)
     restart_limit: int = 5
 
     def __post_init__(self) -> None:
@@ -100,6 +105,11 @@ class PipelineConfig:
         if min(numbers) <= 0 or self.trigger_interval_ms < 0 or self.restart_limit < 0:
             message = f"batch size, buckets and intervals have to be positive, restart_limit at least 0, not {self}"
             raise ConfigurationError(message)
+        histories = sorted(table.name for table in ALL_TABLES if table.is_history)
+        for name, days in self.keep_days.items():
+            if name not in histories or days < 1:
+                message = f"{days} days of {name} cannot be kept: at least 1 day of one of {', '.join(histories)}"
+                raise ConfigurationError(message)
 
     def checkpoint_dir(self, query_name: str) -> Path:
         """The folder of a stream's checkpoint. Without it the stream does not know which records are in the table."""

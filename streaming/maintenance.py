@@ -1,7 +1,9 @@
 """Maintenance of the tables: joining small files, and removing files that no query reads any more."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import deltalake
@@ -21,20 +23,34 @@ _COMPACTED_DAYS: Final = 1
 """How many days back files are joined. The files of earlier days were joined before."""
 
 
-def maintain(session: SparkSession, warehouse_dir: Path, now: datetime | None = None) -> None:
-    """Join the small files of the last two days and remove those that were replaced long enough ago.
+def maintain(
+    session: SparkSession,
+    warehouse_dir: Path,
+    now: datetime | None = None,
+    keep_days: Mapping[str, int] = MappingProxyType({}),
+) -> None:
+    """Forget days that are not to be kept, join the small files of the last two days, and remove what no query reads.
 
     Tables that are replaced are not compacted, because each batch writes their files again. How long replaced files are
     kept, for running queries, is a property of the table. What the driver commits is kept up by delta-rs, and the rest
     by Spark: see :mod:`streaming.driver_tables`. What fails is told, and stops nothing.
+
+    Args:
+        session: of what Spark keeps up.
+        warehouse_dir: the folder of the tables.
+        now: the time; the clock's by default.
+        keep_days: how many days of a table of history are kept, with today, by its name; all of other tables are.
     """
-    since = ((now or datetime.now(UTC)).date() - timedelta(days=_COMPACTED_DAYS)).isoformat()
+    today = (now or datetime.now(UTC)).date()
+    since = (today - timedelta(days=_COMPACTED_DAYS)).isoformat()
     for table in ALL_TABLES:
         if not (warehouse_dir / table.name).is_dir():
             continue
         keep_up = _by_delta_rs if table.by_driver else _by_spark
+        kept = keep_days.get(table.name)
+        first_day = None if kept is None else (today - timedelta(days=kept - 1)).isoformat()
         try:
-            files = keep_up(session, warehouse_dir, table, since)
+            files = keep_up(session, warehouse_dir, table, since, first_day)
         except (PySparkException, DeltaError, OSError) as error:
             # The table is complete without it, and the next turn does what this one left.
             _log.warning("maintenance failed and is tried again later", table=table.name, error=str(error))
@@ -42,8 +58,10 @@ def maintain(session: SparkSession, warehouse_dir: Path, now: datetime | None = 
             _log.info("table maintained", table=table.name, files=files)
 
 
-def _by_delta_rs(_: SparkSession, warehouse_dir: Path, table: TableContract, since: str) -> int:
+def _by_delta_rs(_: SparkSession, warehouse_dir: Path, table: TableContract, since: str, first_day: str | None) -> int:
     there = deltalake.DeltaTable(warehouse_dir / table.name)
+    if first_day is not None:
+        there.delete(f"day < '{first_day}'")
     if table.is_history:
         there.optimize.compact(partition_filters=[("day", ">=", since)])
     # Also files that no commit names: those of tasks that were repeated, and of batches that crashed.
@@ -51,8 +69,12 @@ def _by_delta_rs(_: SparkSession, warehouse_dir: Path, table: TableContract, sin
     return len(there.file_uris())
 
 
-def _by_spark(session: SparkSession, warehouse_dir: Path, table: TableContract, since: str) -> int:
+def _by_spark(
+    session: SparkSession, warehouse_dir: Path, table: TableContract, since: str, first_day: str | None
+) -> int:
     delta = DeltaTable.forPath(session, tables.table_path(warehouse_dir, table))
+    if first_day is not None:
+        delta.delete(f"day < DATE'{first_day}'")
     if table.is_history:
         delta.optimize().where(f"day >= DATE'{since}'").executeCompaction()
     delta.vacuum()

@@ -200,7 +200,7 @@ def _watch(
         for stream in streams:
             _attend(stream, config, metrics)
         if time.monotonic() >= next_maintenance_s:
-            maintain(session, config.warehouse_dir)
+            maintain(session, config.warehouse_dir, keep_days=config.keep_days)
             next_maintenance_s = time.monotonic() + config.maintenance_interval_ms / 1_000
 
 

@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from streaming.config import SparkConfig
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.changes import NODE_CHANGES_TABLE, SLOTS_TABLE
 from streaming.contracts.loads import BROKER_LOAD_TABLE
-from streaming.contracts.records import DECISIONS_TABLE, MEMBERSHIP_TABLE
+from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing, stored_bucket_count
 from streaming.driver_tables import DriverTable
@@ -128,6 +128,32 @@ def test_maintenance_of_the_drivers_tables(spark: SparkSession, tmp_path: Path) 
     assert sorted(kept.rows()["seq"].to_pylist()) == [0, 1, 2]
     assert is_one_file(tmp_path / NODE_CHANGES_TABLE.name)
     assert (orphan.exists(), young.exists()) == (False, True)
+
+
+def test_days_that_are_not_kept_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:
+    """By the table's own writer, whole days, today among those that are kept; other tables keep all."""
+    create_missing(tmp_path, bucket_count=2)
+    for table in ALL_TABLES:
+        if table not in (MEMBERSHIP_TABLE, DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE):
+            shutil.rmtree(tmp_path / table.name)
+    today = datetime(2026, 3, 4, 0, 0, 1, tzinfo=UTC)
+    days = [date(2026, 3, day) for day in (1, 2, 3, 4)]
+    tables_of_days = (MEMBERSHIP_TABLE, DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE)
+    for table in tables_of_days:
+        empty = {field.name: () if field.dataType.typeName() == "array" else None for field in table.fields}
+        place = {"topic": "t", "partition": 0, "offset": 0, "append_time_ms": 0}
+        texts = {field.name: "" for field in table.fields if not field.nullable and field.name not in place}
+        numbers = {name: b"" if name == "raw" else 0 for name in texts if name.startswith(("source_p", "source_o"))}
+        numbers |= {"source_append_time_ms": 0, "raw_length_bytes": 0, "raw": b""} if "raw" in texts else {}
+        rows = [{**empty, **place, **texts, **numbers, "day": day} for day in days]
+        DriverTable(tmp_path, table, "app").append(rows, 1)
+    maintain(spark, tmp_path, today, {MEMBERSHIP_TABLE.name: 1, LOAD_REPORTS_TABLE.name: 3})
+    kept = {table.name: sorted(DriverTable(tmp_path, table, "").rows()["day"].to_pylist()) for table in tables_of_days}
+    assert kept == {
+        MEMBERSHIP_TABLE.name: days[3:],
+        DEAD_LETTERS_TABLE.name: days,
+        LOAD_REPORTS_TABLE.name: days[1:],
+    }
 
 
 def test_a_damaged_table_does_not_keep_others_from_upkeep(spark: SparkSession, tmp_path: Path) -> None:

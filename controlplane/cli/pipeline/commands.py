@@ -1,9 +1,9 @@
 """``controlplane pipeline``: the Spark application that writes the Delta tables."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,10 +12,13 @@ from controlplane.cli.common.metrics_server import metrics_port_option, serve_me
 from controlplane.cli.common.reading import reading
 from controlplane.cli.common.settings_option import parse_settings
 from controlplane.cli.common.stopping import stop_on_signals
-from controlplane.errors import MissingExtraError
+from controlplane.errors import ConfigurationError, MissingExtraError
 
 if TYPE_CHECKING:
     from streaming.config import SparkConfig
+
+
+_DIGITS_OF_DAYS: Final = 5
 
 
 @click.group()
@@ -52,9 +55,17 @@ def pipeline() -> None:
     help="A setting of the rules that choose candidates, such as split.max_message_rate_per_s=500 or "
     "evaluation_interval_ms=10000; repeatable. The defaults are the published ones.",
 )
+@click.option(
+    "--keep",
+    "kept",
+    multiple=True,
+    metavar="TABLE=DAYS",
+    help="Forget the rows of a table of history that are of earlier days than so many, with today, such as "
+    "load_reports=7; repeatable. All other rows are kept.",
+)
 @metrics_port_option
 @pass_invocation
-def run(
+def run(  # noqa: PLR0913 - one parameter for each option
     invocation: Invocation,
     *,
     tables_dir: Path | None,
@@ -63,6 +74,7 @@ def run(
     bucket_count: int,
     trigger_interval_ms: int,
     rules: tuple[str, ...],
+    kept: tuple[str, ...],
     metrics_port: int | None,
 ) -> None:
     """Read the topics into the tables until Ctrl-C or SIGTERM. A restart continues where it stopped."""
@@ -78,6 +90,7 @@ def run(
         rules=parse_settings("--rule", LoadRuleConfig(), rules),
         trigger_interval_ms=trigger_interval_ms,
         bucket_count=bucket_count,
+        keep_days=_days_of(kept),
     )
     with stop_on_signals() as stop:
         with reading(invocation):
@@ -85,6 +98,21 @@ def run(
         serve_metrics(metrics_port)
         click.echo(f"starting Spark; the tables are in {config.warehouse_dir} ...", err=True)
         job.run(config, stop, on_started=lambda _session: click.echo("every stream runs", err=True))
+
+
+def _days_of(kept: Iterable[str]) -> Mapping[str, int]:
+    """The days to keep by table.
+
+    Raises:
+        ConfigurationError: it is not a table and a number.
+    """
+    found = {}
+    for each in kept:
+        name, _, days = each.partition("=")
+        if not (days.isascii() and days.isdigit() and len(days) <= _DIGITS_OF_DAYS):
+            raise ConfigurationError(f"--keep {each!r:.80} is no TABLE=DAYS, such as load_reports=7")
+        found[name] = int(days)
+    return found
 
 
 @contextmanager
@@ -99,8 +127,8 @@ def needs_extra(extra: str, needed_for: str, packages: Collection[str]) -> Itera
 
 
 def needs_spark() -> AbstractContextManager[None]:
-    """:func:`needs_extra` for pyspark and Delta."""
-    return needs_extra("pipeline", "Spark", {"pyspark", "delta"})
+    """:func:`needs_extra` for pyspark, Delta and what goes with them."""
+    return needs_extra("pipeline", "Spark", {"pyspark", "delta", "deltalake", "pyarrow"})
 
 
 def spark_config(cores: int, memory_mib: int) -> "SparkConfig":

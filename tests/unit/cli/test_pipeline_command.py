@@ -18,6 +18,7 @@ def test_rules_reach_the_pipeline(cluster_command: RunCommand, monkeypatch: pyte
     ran = cluster_command(
         "pipeline", "run", "--tables-dir", str(tmp_path), "--trigger-interval-ms", "700",
         "--rule", "split.max_message_rate_per_s=5", "--rule", "evaluation_interval_ms=3000",
+        "--keep", "load_reports=7", "--keep", "heartbeats=30",
     )  # fmt: skip
     assert ran.status == ExitStatus.DONE, ran.err
     (config,) = given
@@ -25,3 +26,26 @@ def test_rules_reach_the_pipeline(cluster_command: RunCommand, monkeypatch: pyte
     assert config.trigger_interval_ms == 700
     assert (config.rules.split.max_message_rate_per_s, config.rules.evaluation_interval_ms) == (5, 3_000)
     assert config.rules.split.max_topics == 1_000
+    assert config.keep_days == {"load_reports": 7, "heartbeats": 30}
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ("load_reports", "no TABLE=DAYS"),
+        ("load_reports=-1", "no TABLE=DAYS"),
+        ("load_reports=0", "0 days of load_reports cannot be kept"),
+        (
+            "bundle_load=3",
+            "3 days of bundle_load cannot be kept: at least 1 day of one of bundle_changes, dead_letters",
+        ),
+    ],
+)
+def test_days_that_cannot_be_kept_are_refused(
+    cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kept: str, told: str
+) -> None:
+    """A table of present rows has no days, and none of history is without today."""
+    monkeypatch.setattr("controlplane.cli.pipeline.commands.spark_config", lambda *_: None)
+    ran = cluster_command("pipeline", "run", "--tables-dir", str(tmp_path), "--keep", kept)
+    assert ran.status == ExitStatus.CALLED_WRONGLY, ran.err
+    assert told in " ".join(ran.err.split())
