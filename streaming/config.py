@@ -13,12 +13,15 @@ from streaming.contracts.catalog import ALL_TABLES
 
 @dataclass(frozen=True, slots=True)
 class SparkConfig:
-    """One local Spark session.
+    """One Spark session, whose driver is this process.
 
     Attributes:
         jars: the connector's and Delta's jars, which pyspark does not carry.
         java_home: the Java to run on; None leaves it to JAVA_HOME and the PATH.
         cores: the number of tasks that run at once, and of parts into which data is shuffled.
+        master: where executors are asked for, such as ``spark://host:7077``; empty: they are threads of the driver.
+            Executors need the tables' folder at the same place as the driver. Started by spark-submit, the session has
+            the master, memory and jars that spark-submit was given.
         driver_memory_mib: heap of the one JVM.
         java_options: for that JVM. The default uses the fast compiler and the single-threaded collector, because in
             short batches most of the work is planning, and other processes need the machine too.
@@ -29,6 +32,7 @@ class SparkConfig:
     cores: int = 2
     driver_memory_mib: int = 1_024
     java_options: str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    master: str = ""
 
     def __post_init__(self) -> None:
         """Refuse values on which Spark would fail later and less clearly."""

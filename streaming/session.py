@@ -19,19 +19,20 @@ _CODE_FOLDER = Path(__file__).resolve().parents[1]
 
 
 def build_session(app_name: str, config: SparkConfig) -> SparkSession:
-    """A local session that reads Kafka and reads and writes Delta; takes 5 to 20 s. A process has one.
+    """A session that reads Kafka and reads and writes Delta; takes 5 to 20 s. A process has one.
 
     Raises:
         PrerequisiteError: a jar is missing, or Spark does not start.
     """
-    missing = [str(jar) for jar in config.jars if not jar.is_file()]
+    missing = [] if is_submitted() else [str(jar) for jar in config.jars if not jar.is_file()]
     if missing:
         message = f"jars of the pipeline are missing: {', '.join(missing)}; fetch them again"
         raise PrerequisiteError(message)
     if config.java_home is not None:
         os.environ["JAVA_HOME"] = str(config.java_home)
     # Spark starts its Python workers with these variables, which may name another interpreter than the present one.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if not is_submitted():
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(app_name)
     for name, value in _settings(config).items():
         builder = builder.config(name, value)
@@ -60,16 +61,31 @@ def _signals_left_alone() -> Iterator[None]:
         signal.signal(signal.SIGINT, callers)
 
 
+def is_submitted() -> bool:
+    """Whether spark-submit has started this process, and the JVM before it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _place(config: SparkConfig) -> dict[str, str]:
+    """Where driver and executors run, and on what."""
+    if is_submitted():
+        return {}
+    of_driver = {
+        "spark.driver.memory": f"{config.driver_memory_mib}m",
+        "spark.driver.extraJavaOptions": config.java_options,
+        "spark.jars": ",".join(str(jar) for jar in config.jars),
+        "spark.executorEnv.PYTHONPATH": str(_CODE_FOLDER),
+    }
+    if config.master:
+        return {**of_driver, "spark.master": config.master, "spark.cores.max": str(config.cores)}
+    here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return {**of_driver, **here, "spark.master": f"local[{config.cores}]"}
+
+
 def _settings(config: SparkConfig) -> dict[str, str]:
     parts = str(config.cores)
     return {
-        "spark.master": f"local[{config.cores}]",
-        "spark.driver.memory": f"{config.driver_memory_mib}m",
-        "spark.driver.extraJavaOptions": config.java_options,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.jars": ",".join(str(jar) for jar in config.jars),
-        "spark.executorEnv.PYTHONPATH": str(_CODE_FOLDER),
+        **_place(config),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

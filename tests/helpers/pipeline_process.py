@@ -16,16 +16,17 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 _END_S: Final = 300.0
 
 
-def start(world: PipelineWorld, log: Path, batch_size: int) -> "subprocess.Popen[bytes]":
+def start(world: PipelineWorld, log: Path, batch_size: int, master: str = "") -> "subprocess.Popen[bytes]":
     """Start it in a process group of its own; it ends when its standard input does.
 
     Args:
         world: the cluster whose topics it reads.
         log: where its output goes, after what is there.
         batch_size: the greatest number of records of a batch.
+        master: of the Spark cluster whose executors it uses; empty for its own process.
     """
     command = [sys.executable, str(ROOT / "tests" / "helpers" / "run_pipeline.py")]
-    arguments = [world.kafka.bootstrap_servers, world.cluster.name, str(world.warehouse_dir), str(batch_size)]
+    arguments = [world.kafka.bootstrap_servers, world.cluster.name, str(world.warehouse_dir), str(batch_size), master]
     with log.open("ab") as output:
         return subprocess.Popen(
             [*command, *arguments],
@@ -51,9 +52,9 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def running(world: PipelineWorld, log: Path, batch_size: int) -> Iterator["subprocess.Popen[bytes]"]:
+def running(world: PipelineWorld, log: Path, batch_size: int, master: str = "") -> Iterator["subprocess.Popen[bytes]"]:
     """It runs; at the end of the block it is let end, and killed if it does not."""
-    process = start(world, log, batch_size)
+    process = start(world, log, batch_size, master)
     try:
         yield process
         end(process)

@@ -1,4 +1,4 @@
-"""The pipeline as a process of its own, to be killed: ``python run_pipeline.py SERVERS CLUSTER FOLDER BATCH_SIZE``."""
+"""The pipeline as a process to be killed: ``python run_pipeline.py SERVERS CLUSTER FOLDER BATCH_SIZE [MASTER]``."""
 
 import sys
 import threading
@@ -12,14 +12,14 @@ from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
 from streaming.jobs.pipeline import run
 
 
-def main(servers: str, cluster: str, folder: str, batch_size: str) -> None:
+def main(servers: str, cluster: str, folder: str, batch_size: str, master: str = "") -> None:
     """Run until standard input ends."""
     stop = threading.Event()
     config = PipelineConfig(
         cluster=ClusterConfig(cluster),
         kafka=KafkaConfig(servers),
         warehouse_dir=Path(folder),
-        spark=SparkConfig(jars=spark_jars(), java_home=find_java().home),
+        spark=SparkConfig(jars=spark_jars(), java_home=find_java().home, master=master),
         rules=LoadRuleConfig(split=SplitSettings(max_message_rate_per_s=1), evaluation_interval_ms=1),
         bucket_count=2,
         trigger_interval_ms=1_000,

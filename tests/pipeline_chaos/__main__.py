@@ -9,6 +9,7 @@ from pathlib import Path
 from controlplane.embedded.jars import spark_jars
 from controlplane.embedded.kafka import EmbeddedKafka
 from tests.helpers.pipeline_world import PipelineWorld
+from tests.helpers.standalone_spark import StandaloneSpark
 from tests.pipeline_chaos.run import Report, run
 
 
@@ -18,6 +19,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=500, help="the greatest number of records of a batch")
+    parser.add_argument("--master", choices=("local", "standalone"), default="local", help="where executors run")
     parser.add_argument("--folder", type=Path, help="tables and logs, kept; a temporary one otherwise")
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -25,7 +27,8 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         kafka = stack.enter_context(EmbeddedKafka(folder / "kafka"))
         world = PipelineWorld("chaos", kafka.bootstrap_servers, folder, spark_jars())
-        report = run(world, folder, options.minutes, options.seed, options.batch_size, _tell)
+        cluster = stack.enter_context(StandaloneSpark(folder / "spark")) if options.master == "standalone" else None
+        report = run(world, folder, options.minutes, options.seed, options.batch_size, tell=_tell, cluster=cluster)
     for line in lines_of(report):
         _tell(line)
     return int(bool(report.problems))

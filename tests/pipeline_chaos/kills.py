@@ -15,6 +15,7 @@ from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE, SPLI
 from streaming.contracts.records import DECISIONS_TABLE, LOAD_REPORTS_TABLE
 from tests.helpers.pipeline_process import commits, end, kill, start
 from tests.helpers.pipeline_world import PipelineWorld
+from tests.helpers.standalone_spark import StandaloneSpark
 
 _START_S: Final = 180.0
 _POLL_S: Final = 0.02
@@ -29,6 +30,8 @@ class KillKind(Enum):
     JVM = "the JVM alone"
     WORKER = "a Python worker: its task is repeated"
     STOP = "nothing: it is asked to end"
+    EXECUTOR = "an executor of the cluster: its tasks are repeated"
+    SPARK_WORKER = "a worker of the cluster, with its executor: there is one less from then on"
 
 
 class PipelineKiller:
@@ -39,29 +42,45 @@ class PipelineKiller:
         source: of all choices.
         log: where its output goes.
         batch_size: the greatest number of records of a batch.
+        cluster: the Spark cluster whose executors it uses; None for its own process.
     """
 
-    def __init__(self, world: PipelineWorld, source: random.Random, log: Path, batch_size: int) -> None:
+    def __init__(
+        self,
+        world: PipelineWorld,
+        source: random.Random,
+        log: Path,
+        batch_size: int,
+        cluster: StandaloneSpark | None = None,
+    ) -> None:
         self._world = world
         self._source = source
         self._log = log
         self._batch_size = batch_size
+        self._cluster = cluster
         self.counts: Counter[KillKind] = Counter()
 
     def live_and_die(self) -> KillKind:
         """Start it, wait until it writes, let it work for a time, and kill what is drawn."""
         before = self._commits()
-        process = start(self._world, self._log, self._batch_size)
+        process = start(self._world, self._log, self._batch_size, self._cluster.master if self._cluster else "")
         try:
             self._wait(process, lambda: self._commits() > before, _START_S)
             time.sleep(self._source.uniform(0, 12))
-            kind = self._source.choice(list(KillKind))
+            kind = self._source.choice([each for each in KillKind if self._can(each)])
             self._strike(process, kind)
         finally:
             if process.poll() is None:
                 kill(process)
         self.counts[kind] += 1
         return kind
+
+    def _can(self, kind: KillKind) -> bool:
+        if kind is KillKind.WORKER:  # on a cluster they are an executor's
+            return self._cluster is None
+        if kind is KillKind.SPARK_WORKER:  # one has to be left
+            return self._cluster is not None and self._cluster.living_workers() > 1
+        return kind is not KillKind.EXECUTOR or self._cluster is not None
 
     def _strike(self, process: "subprocess.Popen[bytes]", kind: KillKind) -> None:
         if kind is KillKind.AFTER_COMMIT:
@@ -77,6 +96,14 @@ class PipelineKiller:
                 time.sleep(self._source.uniform(1, 4))
         elif kind is KillKind.STOP:
             assert end(process) == 0
+        elif kind is KillKind.EXECUTOR and self._cluster is not None:
+            for _ in range(2):
+                for executor in self._cluster.executors()[:1]:
+                    executor.kill()
+                time.sleep(self._source.uniform(2, 8))
+        elif kind is KillKind.SPARK_WORKER and self._cluster is not None:
+            self._cluster.kill_a_worker()
+            time.sleep(self._source.uniform(2, 8))
 
     def _kill_one(self, process: "subprocess.Popen[bytes]", word: str) -> None:
         found = []

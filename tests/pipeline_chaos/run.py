@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from tests.helpers.pipeline_process import running
 from tests.helpers.pipeline_world import PipelineWorld
+from tests.helpers.standalone_spark import StandaloneSpark
 from tests.pipeline_chaos.kills import KillKind, PipelineKiller
 from tests.pipeline_chaos.traffic import Traffic
 from tests.pipeline_chaos.verdict import Verdict
@@ -39,7 +40,9 @@ def run(
     minutes: float,
     seed: int,
     batch_size: int,
+    *,
     tell: Callable[[str], None] = lambda _: None,
+    cluster: StandaloneSpark | None = None,
 ) -> Report:
     """Kill the pipeline for some minutes, let it catch up, and judge its tables.
 
@@ -50,10 +53,11 @@ def run(
         seed: of all choices.
         batch_size: the greatest number of records of a batch.
         tell: takes a line for each kill.
+        cluster: the Spark cluster whose executors the pipeline uses; None for its own process.
     """
     source = random.Random(seed)
     log = folder / "pipeline.log"
-    killer = PipelineKiller(world, source, log, batch_size)
+    killer = PipelineKiller(world, source, log, batch_size, cluster)
     traffic = Traffic(world, seed)
     traffic.start()
     try:
@@ -65,7 +69,7 @@ def run(
         traffic.stop()
     verdict = Verdict(world)
     began_s = time.monotonic()
-    with running(world, log, batch_size):
+    with running(world, log, batch_size, cluster.master if cluster else ""):
         problems = verdict.problems()
         while problems and time.monotonic() - began_s < _CATCH_UP_S:
             time.sleep(_LOOK_S)

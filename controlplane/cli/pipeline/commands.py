@@ -33,6 +33,13 @@ def pipeline() -> None:
     help="The folder of the tables and checkpoints.  [default: delta in --data-dir]",
 )
 @click.option("--cores", type=click.IntRange(min=1), default=2, help="How many tasks run at once.")
+@click.option(
+    "--master",
+    default="",
+    metavar="URL",
+    help="Where executors are asked for, such as spark://host:7077. They need the tables' folder at the same place, "
+    "and this Python environment.  [default: they are threads of this process]",
+)
 @click.option("--memory-mib", type=click.IntRange(min=512), default=1_024, help="Heap of Spark's JVM.")
 @click.option(
     "--buckets",
@@ -70,6 +77,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     *,
     tables_dir: Path | None,
     cores: int,
+    master: str,
     memory_mib: int,
     bucket_count: int,
     trigger_interval_ms: int,
@@ -86,7 +94,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         cluster=invocation.cluster,
         kafka=invocation.kafka,
         warehouse_dir=(tables_dir or invocation.tables_dir).absolute(),
-        spark=spark_config(cores, memory_mib),
+        spark=spark_config(cores, memory_mib, master),
         rules=parse_settings("--rule", LoadRuleConfig(), rules),
         trigger_interval_ms=trigger_interval_ms,
         bucket_count=bucket_count,
@@ -131,10 +139,10 @@ def needs_spark() -> AbstractContextManager[None]:
     return needs_extra("pipeline", "Spark", {"pyspark", "delta", "deltalake", "pyarrow"})
 
 
-def spark_config(cores: int, memory_mib: int) -> "SparkConfig":
+def spark_config(cores: int, memory_mib: int, master: str = "") -> "SparkConfig":
     """Spark on this machine's Java, with the jars from the cache (downloaded the first time)."""
     from controlplane.embedded.jars import spark_jars
     from controlplane.embedded.java import find_java
     from streaming.config import SparkConfig
 
-    return SparkConfig(spark_jars(), find_java().home, cores, memory_mib)
+    return SparkConfig(spark_jars(), find_java().home, cores, memory_mib, master=master)
