@@ -121,6 +121,14 @@ def test_the_output_says_what_happened_and_how_to_go_on(kept_demo: dict[str, obj
         assert words in output
 
 
+def test_every_decision_is_taken_again_from_the_tables(command: RunHere, data_dir: Path) -> None:
+    """Without a word from Kafka: what is in Delta suffices to prove what was decided."""
+    words = ("audit", "--tables-dir", str(data_dir / "demo" / "delta"), "--format", "json")
+    audited = json.loads(command("--bootstrap-servers", "127.0.0.1:1", *words).stdout)
+    assert audited["differences"] == audited["followed"] == []
+    assert audited["retaken"] == audited["decisions"] > 10
+
+
 def test_table_by_slot(command: RunHere) -> None:
     """Every slot is served; text and JSON tell the same."""
     shown = json.loads(command("table", "show", "--format", "json").stdout)

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
@@ -13,19 +14,31 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.common.table_source import reading_tables
 from controlplane.cli.intent_commands.operating import slot_policy_files_option
 from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.inspection.audit_findings import DIFFERENCE_FIELDS, audit_document, difference_rows
 from controlplane.inspection.auditing import Auditor
+from controlplane.inspection.source import LogSource
 
 
 @click.command("audit")
+@click.option(
+    "--tables-dir",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Audit the log that the pipeline has written to this folder of tables, in place of Kafka's.",
+)
 @slot_policy_files_option
 @limit_option
 @format_option
 @pass_invocation
 def audit(
-    invocation: Invocation, *, slot_policy_files: tuple[Path, ...], limit: int, output_format: OutputFormat
+    invocation: Invocation,
+    *,
+    tables_dir: Path | None,
+    slot_policy_files: tuple[Path, ...],
+    limit: int,
+    output_format: OutputFormat,
 ) -> ExitStatus:
     """Repeat every decision from its recorded inputs, and compare the result with the log.
 
@@ -37,12 +50,15 @@ def audit(
     Decisions whose inputs are no longer kept are only followed: their digests have to match. 'controlplane log verify'
     checks these independently. A late decision is no difference. An omission is one, at the next decision. Exits with 1
     if anything differs.
+
+    The pipeline's tables hold decisions and inputs for longer than Kafka does. With --tables-dir the audit needs no
+    Kafka, and ends before the first decision whose inputs are not in the tables yet.
     """
     log_audit = LogAudit(load_slot_policies(slot_policy_files))
     differences: list[Difference] = []
     followed: Counter[str] = Counter()
     told_s = time.monotonic()
-    with reading(invocation, work="") as decisions, reading(invocation, work="") as inputs:
+    with _source(invocation, tables_dir) as decisions, _source(invocation, tables_dir) as inputs:
         for audited in Auditor(log_audit, decisions, inputs).run():
             differences += audited.differences
             if audited.followed_because:
@@ -50,7 +66,7 @@ def audit(
             if time.monotonic() - told_s > LONGEST_WAIT_S:
                 told_s = time.monotonic()
                 click.echo(f"{log_audit.decisions:,} decisions audited ...", err=True)
-    if not log_audit.decisions and not differences:
+    if not log_audit.decisions and not differences and tables_dir is None:
         say_that_nobody_led(invocation, "decisions")
     if output_format is OutputFormat.JSON:
         print_json(audit_document(log_audit, followed, differences))
@@ -60,6 +76,10 @@ def audit(
         if log_audit.decisions or differences:
             click.echo(_sentence(log_audit, followed, differences))
     return ExitStatus.FAILED if differences else ExitStatus.DONE
+
+
+def _source(invocation: Invocation, tables_dir: Path | None) -> AbstractContextManager[LogSource]:
+    return reading(invocation, work="") if tables_dir is None else reading_tables(tables_dir, invocation.cluster.name)
 
 
 def _sentence(log_audit: LogAudit, followed: Counter[str], differences: Sequence[Difference]) -> str:

@@ -1,18 +1,19 @@
 """``controlplane pipeline``: the Spark application that writes the Delta tables."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from controlplane.cli.common.extras import needs_extra
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.common.reading import reading
 from controlplane.cli.common.settings_option import parse_settings
 from controlplane.cli.common.stopping import stop_on_signals
-from controlplane.errors import ConfigurationError, MissingExtraError
+from controlplane.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from streaming.config import SparkConfig
@@ -121,17 +122,6 @@ def _days_of(kept: Iterable[str]) -> Mapping[str, int]:
             raise ConfigurationError(f"--keep {each!r:.80} is no TABLE=DAYS, such as load_reports=7")
         found[name] = int(days)
     return found
-
-
-@contextmanager
-def needs_extra(extra: str, needed_for: str, packages: Collection[str]) -> Iterator[None]:
-    """Name the extra to install if an import inside the block does not find one of its packages."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in packages:
-            raise
-        raise MissingExtraError(extra, needed_for) from error
 
 
 def needs_spark() -> AbstractContextManager[None]:

@@ -1,0 +1,271 @@
+"""The log as the tables have it, for whatever reads a log: the decisions, and the inputs from which they were taken.
+
+It serves the audit when Kafka no longer has the records. Each row becomes the record again that it was made of: its
+offset, its append time, and a value that decodes to the same. An input that was refused is in ``dead_letters`` alone,
+and becomes a record that is refused again.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pa_dataset
+from deltalake import DeltaTable
+
+from controlplane.codec.decisions import encode_decision
+from controlplane.codec.input_checks import key_of
+from controlplane.codec.inputs import encode_input
+from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.values.canonical import from_canonical
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.positions import place_of
+from controlplane.errors import InvalidInputError, LogContinuityError
+from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
+from streaming.columns import KIND_COLUMN
+from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC
+from streaming.contracts.table import TableContract
+from streaming.newest_decision import newest_decision
+
+_KINDS: Final[Mapping[str, Mapping[str, type]]] = {
+    HEARTBEATS: {"heartbeat": Heartbeat, "tick": Tick},
+    MEMBERSHIP: {"joined": NodeJoined, "leaving": NodeLeaving, "left": NodeLeft},
+    INTENTS: {"": Intent},
+}
+"""The records of each topic that decisions are taken from, by the column that tells them apart."""
+_STEP: Final = 2_000
+"""How many offsets of each partition are read at once."""
+_LOOK_BACK: Final = 1_000
+"""How many decisions are looked at at once for the last one whose inputs are all there."""
+_WHOLE_BYTES: Final = 1 << 30
+"""No decision is taken apart again: a row is one record."""
+
+
+class _Extent(NamedTuple):
+    """The first offset of a partition, and the one after the last."""
+
+    first: int
+    end: int
+
+
+class TableLogReader:
+    """A :class:`controlplane.ports.LogReader` of a cluster's log over the tables of a folder, as they are now.
+
+    The log ends before the first decision whose inputs are not all in the tables yet.
+
+    Args:
+        warehouse_dir: the folder of the tables.
+    """
+
+    def __init__(self, warehouse_dir: Path) -> None:
+        """Open the tables, and see which partitions there are."""
+        topics = (DECISIONS, *_KINDS)
+        self._tables = {
+            topic: DeltaTable(warehouse_dir / TABLE_OF_TOPIC[topic].name).to_pyarrow_dataset() for topic in topics
+        }
+        letters = DeltaTable(warehouse_dir / DEAD_LETTERS_TABLE.name).to_pyarrow_dataset()
+        columns = [f"source_{name}" for name in ("topic", "partition", "offset", "append_time_ms")]
+        self._refused = letters.to_table(columns=columns).group_by(columns).aggregate([])
+        self._extents = {topic: self._extents_of(topic) for topic in topics}
+        newest = newest_decision(warehouse_dir)
+        if newest is not None:
+            self._take_in_named_partitions(newest.seq)
+            self._end_before_missing_inputs(newest.seq)
+        self._next: dict[TopicPartition, int] = {}
+
+    def partition_count(self, topic: str) -> int:
+        """See the protocol."""
+        return len(self._extents_for(topic))
+
+    def start_offsets(  # every partition answers
+        self,
+        topic: str,
+        *,
+        only_answering: bool = False,  # noqa: ARG002
+    ) -> dict[TopicPartition, int]:
+        """See the protocol."""
+        return {TopicPartition(topic, partition): each.first for partition, each in self._extents_for(topic).items()}
+
+    def end_offsets(  # every partition answers
+        self,
+        topic: str,
+        *,
+        only_answering: bool = False,  # noqa: ARG002
+    ) -> dict[TopicPartition, int]:
+        """See the protocol."""
+        return {TopicPartition(topic, partition): each.end for partition, each in self._extents_for(topic).items()}
+
+    def offsets_at_time(  # every partition answers
+        self,
+        topic: str,
+        time_ms: int,
+        *,
+        only_answering: bool = False,  # noqa: ARG002
+    ) -> dict[TopicPartition, int]:
+        """See the protocol."""
+        found = self._tables[topic].to_table(
+            columns=["partition", "offset"], filter=pc.field("append_time_ms") >= time_ms
+        )
+        first = dict(_grouped(found, "min"))
+        return {place: first.get(place.partition, end) for place, end in self.end_offsets(topic).items()}
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """See the protocol."""
+        self._next = dict(positions)
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:  # noqa: ARG002 - everything is there at once
+        """See the protocol; there may be more records than asked for, of each partition as many."""
+        records = [record for topic in sorted({place.topic for place in self._next}) for record in self._read_on(topic)]
+        ends = {place: self._extents_for(place.topic)[place.partition].end for place in self._next}
+        ended = {place: PartitionEnd(end, end) for place, end in ends.items() if self._next[place] >= end}
+        return PolledBatch(records, ended)
+
+    def close(self) -> None:
+        """See the protocol."""
+
+    def _extents_for(self, topic: str) -> Mapping[int, _Extent]:
+        return self._extents.get(topic, {})
+
+    def _extents_of(self, topic: str) -> dict[int, _Extent]:
+        places = self._tables[topic].to_table(columns=["partition", "offset"])
+        refused = self._refused.filter(pc.field("source_topic") == topic).select(["source_partition", "source_offset"])
+        both = pa.concat_tables([places.cast(_PLACES), refused.rename_columns(["partition", "offset"]).cast(_PLACES)])
+        first, last = dict(_grouped(both, "min")), dict(_grouped(both, "max"))
+        return {partition: _Extent(first[partition], last[partition] + 1) for partition in sorted(first)}
+
+    def _take_in_named_partitions(self, seq: int) -> None:
+        """Partitions to which nothing was written so far are known by the decisions' positions."""
+        table = self._tables[DECISIONS].to_table(columns=["positions"], filter=pc.field("seq") == seq)
+        for key in table.to_pylist(maps_as_pydicts="strict")[0]["positions"]:
+            place = place_of(key)
+            if place.topic in self._extents:
+                self._extents[place.topic].setdefault(place.partition, _Extent(0, 0))
+
+    def _read_on(self, topic: str) -> Iterator[RawRecord]:
+        """The next records of a topic's partitions, in order of each."""
+        spans = {}
+        for place, offset in self._next.items():
+            if place.topic == topic:
+                extent = self._extents_for(topic)[place.partition]
+                if offset < extent.first:
+                    raise LogContinuityError(f"{topic}[{place.partition}]@{offset} is not in the tables any more")
+                spans[place.partition] = range(offset, min(offset + _STEP, extent.end))
+        wanted = [span for span in spans.items() if span[1]]
+        if not wanted:
+            return
+        if topic == DECISIONS:
+            yield from self._decisions(wanted)
+            return
+        rows = self._tables[topic].to_table(filter=_within(wanted, "partition", "offset"))
+        refused = self._refused.filter(
+            _within(wanted, "source_partition", "source_offset") & (pc.field("source_topic") == topic)
+        )
+        records = [_record(topic, row) for row in rows.to_pylist(maps_as_pydicts="strict")]
+        kept = {(record.partition, record.offset) for record in records}
+        for row in refused.to_pylist():
+            _, partition, offset, append_time_ms = row.values()
+            if (partition, offset) not in kept:
+                records.append(RawRecord(topic, partition, offset, append_time_ms, None, b""))
+        for partition, span in wanted:
+            self._next[TopicPartition(topic, partition)] = span.stop
+        yield from sorted(records, key=lambda record: (record.partition, record.offset))
+
+    def _decisions(self, wanted: Sequence[tuple[int, range]]) -> Iterator[RawRecord]:
+        ((partition, span),) = wanted
+        place = TopicPartition(DECISIONS, partition)
+        rows = self._tables[DECISIONS].to_table(filter=_within(wanted, "partition", "offset")).sort_by("offset")
+        for number, row in enumerate(rows.to_pylist(maps_as_pydicts="strict")):
+            try:
+                (value,) = encode_decision(decision_of(row), _WHOLE_BYTES)
+            except LogContinuityError:
+                if not number:
+                    raise
+                self._next[place] = row["offset"]  # those before it first
+                return
+            yield RawRecord(DECISIONS, partition, row["offset"], row["append_time_ms"], None, value)
+        self._next[place] = span.stop
+
+    def _end_before_missing_inputs(self, newest_seq: int) -> None:
+        """Let the log end behind the last decision whose inputs are all here. Positions never fall."""
+        decisions, upto = self._tables[DECISIONS], newest_seq
+        covered: list[dict[str, Any]] = []
+        while upto > 0:
+            span = (pc.field("seq") <= upto) & (pc.field("seq") > upto - _LOOK_BACK)
+            rows = decisions.to_table(columns=["seq", "partition", "offset", "positions"], filter=span)
+            covered = [row for row in rows.to_pylist(maps_as_pydicts="strict") if self._covers(row["positions"])]
+            if covered or not rows.num_rows:
+                break
+            upto -= _LOOK_BACK
+        end = max((row["offset"] + 1 for row in covered), default=0)
+        for partition, extent in self._extents[DECISIONS].items():
+            self._extents[DECISIONS][partition] = _Extent(min(extent.first, end), end)
+
+    def _covers(self, positions: Mapping[str, int]) -> bool:
+        return all(offset <= self._end_of(place_of(key)) for key, offset in positions.items())
+
+    def _end_of(self, place: TopicPartition) -> int:
+        extent = self._extents_for(place.topic).get(place.partition)
+        return 0 if extent is None else extent.end
+
+
+def _opened(warehouse_dir: Path, table: TableContract) -> pa_dataset.Dataset:
+    return DeltaTable(warehouse_dir / table.name).to_pyarrow_dataset()
+
+
+def decision_of(row: Mapping[str, Any]) -> Decision:
+    """The decision in a row of ``decisions``.
+
+    Raises:
+        LogContinuityError: the row is not what was decided: its digest is another one.
+    """
+    certificate = row["certificate"]
+    plain = {
+        **{name: row[name] for name in Decision.__dataclass_fields__ if name in row},
+        "events": json.loads(row["events"]),
+        "certificate": None if certificate is None else json.loads(certificate),
+    }
+    decision = from_canonical(Decision, plain)
+    if decision.digest() != row["digest"]:
+        message = f"decision {row['seq']} in the table {DECISIONS_TABLE.name} has another digest than was written there"
+        raise LogContinuityError(f"{message}: the row was changed")
+    return decision
+
+
+def _record(topic: str, row: Mapping[str, Any]) -> RawRecord:
+    """The record of which a row of a topic's table was made."""
+    kinds = _KINDS[topic]
+    kind = kinds[row[KIND_COLUMN]] if len(kinds) > 1 else kinds[""]
+    try:
+        payload: InputPayload = from_canonical(kind, {name: row[name] for name in kind.__annotations__ if name in row})
+        key = b"" if isinstance(payload, Tick) else key_of(payload)
+        value = encode_input(payload)
+    except InvalidInputError as error:
+        place = f"{topic}[{row['partition']}]@{row['offset']}"
+        raise LogContinuityError(f"{place} is no record any more in its table: {error.detail}") from error
+    return RawRecord(topic, row["partition"], row["offset"], row["append_time_ms"], key, value)
+
+
+_PLACES: Final = pa.schema([("partition", pa.int64()), ("offset", pa.int64())])
+
+
+def _grouped(places: pa.Table, function: str) -> Iterator[tuple[int, int]]:
+    grouped = places.group_by("partition").aggregate([("offset", function)])
+    yield from zip(grouped["partition"].to_pylist(), grouped[f"offset_{function}"].to_pylist(), strict=True)
+
+
+def _within(wanted: Sequence[tuple[int, range]], partition: str, offset: str) -> pc.Expression:
+    """Whether a row's place is in one of the spans of offsets."""
+    spans = [
+        (pc.field(partition) == number) & (pc.field(offset) >= span.start) & (pc.field(offset) < span.stop)
+        for number, span in wanted
+    ]
+    every = spans[0]
+    for span in spans[1:]:
+        every |= span
+    return every

@@ -1,0 +1,66 @@
+"""The tables that the pipeline makes of a recorded log, written without Spark."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from controlplane.codec.inputs import decode_input
+from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.ports import RawRecord
+from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC
+from streaming.created_tables import create_missing
+from streaming.decode import INPUT_COLUMNS
+from streaming.driver_tables import DriverTable
+from streaming.transforms.decision_rows import LogRecord, decision_rows
+from tests.helpers.recorded_log import RecordedLog
+from tests.helpers.world import World
+
+INPUTS = (HEARTBEATS, MEMBERSHIP, INTENTS)
+
+
+def busy_world() -> World:
+    """Joins, a death, orders, a namespace, and two changes of the leader."""
+    world = World(ClusterPolicy(slot_count=8, moves_in_flight=1))
+    world.admit("n1", "n2", "n3")
+    world.ask("pin_slots", node="n1", slots="3", reason="it has the disk")
+    world.take_over(7_500)
+    world.run(4_000, ("n1", "n2"))
+    world.ask("create_namespace", namespace="kv")
+    world.take_over(500)
+    world.admit("n4")
+    world.run(2_000, ("n1", "n2", "n4"))
+    return world
+
+
+def input_row(record: RawRecord) -> dict[str, Any]:
+    """The row of a record in its topic's table."""
+    table, columns = TABLE_OF_TOPIC[record.topic], INPUT_COLUMNS[record.topic]
+    day = datetime.fromtimestamp(record.append_time_ms / 1_000, UTC).date()
+    payload = decode_input(record.topic, record).payload
+    row = (record.topic, record.partition, record.offset, record.append_time_ms, day, *columns.row(payload))
+    return dict(zip(table.columns, row, strict=True))
+
+
+def write_tables(folder: Path, log: RecordedLog, refused: Iterable[RawRecord] = ()) -> None:
+    """What the pipeline writes of a log."""
+    create_missing(folder, bucket_count=2)
+    for topic in INPUTS:
+        records = [record for place, records in log.records.items() if place.topic == topic for record in records]
+        DriverTable(folder, TABLE_OF_TOPIC[topic], "test").append(map(input_row, records), 1)
+    written = log.records[TopicPartition(DECISIONS, 0)]
+    parts = (LogRecord(each.partition, each.offset, each.append_time_ms, each.key, each.value) for each in written)
+    rows = [dict(zip(DECISIONS_TABLE.columns, row, strict=True)) for row in decision_rows(parts)]
+    DriverTable(folder, DECISIONS_TABLE, "test").append(rows, 1)
+    letters = [dead_letter_row(number, record) for number, record in enumerate(refused)]
+    DriverTable(folder, DEAD_LETTERS_TABLE, "test").append(letters, 1)
+
+
+def dead_letter_row(number: int, record: RawRecord) -> dict[str, Any]:
+    """The row of a leader's dead letter."""
+    day = datetime.fromtimestamp(record.append_time_ms / 1_000, UTC).date()
+    source = (record.topic, record.partition, record.offset, record.append_time_ms)
+    row = ("dead-letters", 0, number, record.append_time_ms, day, "truncated", "", *source, "c1", b"", 4)
+    return dict(zip(DEAD_LETTERS_TABLE.columns, row, strict=True))

@@ -1,0 +1,129 @@
+"""The log as tables have it: the same records, so that decisions can be taken again without Kafka. No Spark runs."""
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.codec.inputs import decode_input
+from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP
+from controlplane.core.audit.log_audit import LogAudit
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import InvalidInputError, LogContinuityError
+from controlplane.inspection.auditing import Audited, Auditor
+from controlplane.ports import RawRecord
+from streaming.contracts.records import DECISIONS_TABLE, TABLE_OF_TOPIC
+from streaming.driver_tables import DriverTable
+from streaming.table_log import TableLogReader
+from tests.helpers.histories import History, operations, play
+from tests.helpers.log_tables import INPUTS, busy_world, write_tables
+from tests.helpers.recorded_log import RecordedLog
+from tests.helpers.sources import source_at_rest
+from tests.helpers.world import World
+
+BUSY = RecordedLog(busy_world())
+
+
+def audited(folder: Path) -> tuple[LogAudit, list[Audited]]:
+    """The audit over tables."""
+    log_audit = LogAudit()
+    sources = (source_at_rest(TableLogReader(folder)) for _ in range(2))
+    return log_audit, list(Auditor(log_audit, *sources).run())
+
+
+def everything(reader: TableLogReader, topic: str) -> dict[TopicPartition, list[RawRecord]]:
+    """Each partition's records, as polls bring them."""
+    found: dict[TopicPartition, list[RawRecord]] = defaultdict(list)
+    reader.assign(reader.start_offsets(topic))
+    while True:
+        batch = reader.poll(100, 10)
+        for record in batch.records:
+            found[TopicPartition(topic, record.partition)].append(record)
+        if batch.ended.keys() == reader.end_offsets(topic).keys():
+            return found
+
+
+@given(st.lists(st.tuples(operations, st.sampled_from((0, 300, 7_500))), min_size=1, max_size=2))
+@settings(max_examples=15, deadline=None)
+def test_every_decision_is_taken_again_from_tables(histories: Sequence[tuple[History, int]]) -> None:
+    """With equal digests, for any history, also over changes of the leader."""
+    world = World(ClusterPolicy(slot_count=8))
+    for history, look_back_ms in histories:
+        play([each for each in history if each[::2] != ("weigh", 0)], world)
+        world.take_over(look_back_ms)
+    with tempfile.TemporaryDirectory() as temporary:
+        write_tables(Path(temporary), RecordedLog(world))
+        log_audit, found = audited(Path(temporary))
+    assert [each for each in found if each.differences or each.followed_because] == []
+    assert log_audit.state == world.state
+
+
+def test_records_are_those_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, with their places, times, keys and values; what was refused is refused again."""
+    monkeypatch.setattr("streaming.table_log._STEP", 7)
+    refused = [RawRecord(MEMBERSHIP, 1, 900, 5_000, b"n", b"junk"), RawRecord(MEMBERSHIP, 1, 901, 5_000, b"n", b"junk")]
+    write_tables(tmp_path, BUSY, refused)
+    reader = TableLogReader(tmp_path)
+    for topic in INPUTS:
+        found = everything(reader, topic)
+        for place, records in BUSY.records.items():
+            if place.topic == topic:
+                kept = [record for record in found[place] if record.offset < 900]
+                assert [record[:4] for record in kept] == [record[:4] for record in records]
+                assert [decode_input(topic, record).payload for record in kept] == [
+                    decode_input(topic, record).payload for record in records
+                ]
+                assert reader.end_offsets(topic)[place] >= (records[-1].offset + 1 if records else 0)
+    again = [record for record in everything(reader, MEMBERSHIP)[TopicPartition(MEMBERSHIP, 1)] if record.offset >= 900]
+    assert [record[:4] for record in again] == [record[:4] for record in refused]
+    for record in again:
+        with pytest.raises(InvalidInputError):
+            decode_input(MEMBERSHIP, record)
+    times = {record.append_time_ms for place in reader.start_offsets(HEARTBEATS) for record in BUSY.records[place]}
+    middle = sorted(times)[len(times) // 2]
+    assert reader.offsets_at_time(HEARTBEATS, middle) == {
+        place: next((each.offset for each in BUSY.records[place] if each.append_time_ms >= middle), end)
+        for place, end in reader.end_offsets(HEARTBEATS).items()
+    }
+
+
+def test_the_log_ends_where_its_inputs_end(tmp_path: Path) -> None:
+    """Tables of different topics are not equally far: a decision is not judged by half of its inputs."""
+    short = RecordedLog(busy_world())
+    for place, records in short.records.items():
+        if place.topic == HEARTBEATS:
+            del records[len(records) // 2 :]
+    write_tables(tmp_path, short)
+    log_audit, found = audited(tmp_path)
+    assert 3 < len(found) < len(BUSY.records[TopicPartition(DECISIONS, 0)])
+    assert [each for each in found if each.differences or each.followed_because] == []
+    assert log_audit.retaken == len(found)
+
+
+def test_what_was_changed_in_a_table_is_found(tmp_path: Path) -> None:
+    """A decision by its digest; a heartbeat that is gone by the decision that was taken from it."""
+    write_tables(tmp_path, BUSY)
+    table = DriverTable(tmp_path, DECISIONS_TABLE, "somebody")
+    rows = sorted(table.rows().to_pylist(maps_as_pydicts="strict"), key=lambda row: row["seq"])
+    rows[4]["decided_at_ms"] += 1
+    table.replace(rows, 1)
+    _, found = audited(tmp_path)
+    assert len(found) == 5
+    assert "has another digest" in str(found[-1].differences)
+    with pytest.raises(LogContinuityError, match=r"heartbeats.* is not in the tables any more"):
+        behind_the_start(tmp_path)
+
+
+def behind_the_start(folder: Path) -> None:
+    """Read from an offset that no row has."""
+    table = DriverTable(folder, TABLE_OF_TOPIC[HEARTBEATS], "somebody")
+    rows = [row for row in table.rows().to_pylist(maps_as_pydicts="strict") if row["offset"] > 0]
+    table.replace(rows, 1)
+    reader = TableLogReader(folder)
+    reader.assign(dict.fromkeys(reader.start_offsets(HEARTBEATS), 0))
+    reader.poll(100, 10)
