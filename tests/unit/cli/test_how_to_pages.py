@@ -1,5 +1,7 @@
 """How-to pages whose commands need no real parts: each command succeeds, in the order of its page."""
 
+from pathlib import Path
+
 import pytest
 
 from controlplane.cli.common.failures import ExitStatus
@@ -8,8 +10,10 @@ from controlplane.core.values.identifiers import Term
 from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
+from tests.helpers.log_tables import busy_world, write_tables
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.readme import ROOT, commands, console_commands
+from tests.helpers.recorded_log import RecordedLog
 
 HOW_TO = ROOT / "docs" / "how-to"
 PAGES = (
@@ -34,6 +38,14 @@ def led(world: PublishedWorld, lease_server: MemoryLeaseServer) -> PublishedWorl
     return world
 
 
+@pytest.fixture
+def beside_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working directory in which the pipeline has written its tables."""
+    write_tables(tmp_path / "delta", RecordedLog(busy_world()))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("beside_tables")
 @pytest.mark.parametrize("page", PAGES)
 def test_page_works_as_it_stands(cluster_command: RunCommand, led: PublishedWorld, page: str) -> None:
     """What people copy has to work."""
