@@ -51,7 +51,8 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
     name="bundle_load",
     row="A bundle that was reported at least once, with its newest figures and its averages.",
     written="The buckets of a batch of load reports are replaced, in one version; each report counts as one sample, "
-    "once. Samples that cannot be true do not count.",
+    "once. Samples that cannot be true do not count. A bundle that has ended is forgotten, ten minutes after its last "
+    "report.",
     key=("bundle_id",),
     fields=(
         column("bundle_id", StringType(), "Namespace and bounds, for example `kv/0x00000000_0x40000000`."),

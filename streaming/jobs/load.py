@@ -45,9 +45,10 @@ from streaming.load.candidates import (
     last_evaluation_ms,
 )
 from streaming.load.decoding import decoded_reports, samples_of
+from streaming.load.gone_bundles import REST_MS, GoneBundles, files_without
 from streaming.load.proposals import proposed_before
 from streaming.load.rows import node_of, node_row
-from streaming.load.stored_bundles import StoredBundles, stored_rows
+from streaming.load.stored_bundles import StoredBundles, bucket_files, stored_rows
 from streaming.metrics import PipelineMetrics
 from streaming.sinks import produce, query_id
 from streaming.sources import read_stream
@@ -83,6 +84,7 @@ class LoadStream:
     def __init__(self, session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> None:
         self._config = config
         self._metrics = metrics
+        self._gone = GoneBundles(config.warehouse_dir)
         self._tables: dict[str, DriverTable] = {}
         rows = DriverTable(config.warehouse_dir, BROKER_LOAD_TABLE, "").rows().to_pylist()
         self._nodes = {node.node_id: node for node in map(node_of, rows)}
@@ -153,12 +155,21 @@ class LoadStream:
             return
         counted = counted_nodes(self._nodes.values(), now_ms, rules)
         table = self._table(BUNDLE_LOAD_TABLE, writer)
-        stored = stored_rows(session, table.folder, table.files_of_buckets())
+        self._forget_gone_bundles(session, now_ms, table, batch_id)
+        stored = stored_rows(bucket_files(session, table.files_of_buckets()), table.folder)
         with closing(StoredBundles(stored, counted, now_ms, rules.grace_period_ms)) as bundles:
             evaluation = evaluate(counted, bundles, evaluated_ms, last_evaluated_ms, rules)
         self._propose(session, evaluation.splits, self._table(SPLIT_CANDIDATES_TABLE, writer), batch_id)
         self._propose(session, evaluation.sheds, self._table(SHED_CANDIDATES_TABLE, writer), batch_id)
         self._keep(evaluation)
+
+    def _forget_gone_bundles(self, session: SparkSession, now_ms: int, table: DriverTable, batch_id: int) -> None:
+        """Without harm if it is repeated: a row that is gone is not written again."""
+        gone = self._gone.due(now_ms)
+        if gone:
+            buckets = bucket_files(session, table.files_of_buckets())
+            files = files_without(buckets, table.folder, gone, now_ms - REST_MS)
+            table.replace_buckets(files, batch_id)
 
     def _keep(self, evaluation: Evaluation) -> None:
         for node_id, sums in evaluation.sums.items():

@@ -44,15 +44,18 @@ _BUCKET_FILES: Final = "bucket int, paths array<string>"
 _NODE_COLUMNS: Final = "node_id string, node_time_ms long, node_partition int, node_offset long"
 
 
-def stored_rows(session: SparkSession, folder: Path, files: Mapping[int, Sequence[str]]) -> DataFrame:
+def bucket_files(session: SparkSession, files: Mapping[int, Sequence[str]]) -> DataFrame:
+    """A row for each bucket of ``bundle_load``, with its files."""
+    return session.createDataFrame([(bucket, list(paths)) for bucket, paths in files.items()], _BUCKET_FILES)
+
+
+def stored_rows(buckets: DataFrame, folder: Path) -> DataFrame:
     """The rows of ``bundle_load``, bucket by bucket.
 
     Args:
-        session: reads them.
+        buckets: see :func:`bucket_files`.
         folder: the table's.
-        files: those of each bucket.
     """
-    buckets = session.createDataFrame([(bucket, list(paths)) for bucket, paths in files.items()], _BUCKET_FILES)
     return buckets.mapInArrow(functools.partial(_read_buckets, folder=folder), BUNDLE_LOAD_TABLE.schema)
 
 
