@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from controlplane import cli
 from controlplane.cli.common.extras import needs_extra
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
@@ -109,6 +110,23 @@ def run(  # noqa: PLR0913 - one parameter for each option
         job.run(config, stop, on_started=lambda _session: click.echo("every stream runs", err=True))
 
 
+@pipeline.command("jars")
+def jars() -> None:
+    """Print the jars that spark-submit has to be given, as it takes them: --jars "$(controlplane pipeline jars)".
+
+    They are downloaded the first time.
+    """
+    from controlplane.embedded.jars import spark_jars
+
+    click.echo(",".join(map(str, spark_jars())))
+
+
+@pipeline.command("program")
+def program() -> None:
+    """Print the file that spark-submit has to be given as the program; the command's own words follow it."""
+    click.echo(Path(cli.__path__[0]) / "__main__.py")
+
+
 def _days_of(kept: Iterable[str]) -> Mapping[str, int]:
     """The days to keep by table.
 
@@ -130,9 +148,12 @@ def needs_spark() -> AbstractContextManager[None]:
 
 
 def spark_config(cores: int, memory_mib: int, master: str = "") -> "SparkConfig":
-    """Spark on this machine's Java, with the jars from the cache (downloaded the first time)."""
+    """Spark on this machine's Java, with the jars from the cache (downloaded the first time), or spark-submit's."""
     from controlplane.embedded.jars import spark_jars
     from controlplane.embedded.java import find_java
     from streaming.config import SparkConfig
+    from streaming.session import is_submitted
 
+    if is_submitted():
+        return SparkConfig(jars=(), cores=cores)
     return SparkConfig(spark_jars(), find_java().home, cores, memory_mib, master=master)
