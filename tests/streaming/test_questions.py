@@ -32,9 +32,11 @@ from streaming.contracts.records import (
 )
 from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing
+from streaming.ddl import statements
 from streaming.driver_tables import DriverTable
 from streaming.load.rows import node_row
 from streaming.sinks import append_once
+from streaming.sql.answers import QueryResult, plain
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
 from streaming.transforms.decision_rows import decision_rows
@@ -56,9 +58,15 @@ BUNDLE_IDS = [f"kv/0x{index}0000000_0x{index + 1}0000000" for index in range(6)]
 
 
 @pytest.fixture(scope="module")
-def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalEngine, SparkEngine]]:
+def asked_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tables are."""
+    return tmp_path_factory.mktemp("asked") / "delta"
+
+
+@pytest.fixture(scope="module")
+def history(spark: SparkSession, asked_folder: Path) -> Iterator[tuple[LocalEngine, SparkEngine]]:
     """Both engines over the tables of a small cluster to which something happened."""
-    folder = tmp_path_factory.mktemp("asked") / "delta"
+    folder = asked_folder
     create_missing(folder, bucket_count=2)
 
     def write(rows: Iterable[tuple[object, ...]], table: TableContract) -> None:
@@ -109,6 +117,30 @@ def loaded() -> PlainLoad:
         place = Position(1_000 * number, 0, number)
         state.fold([PlacedReport(place, report.node_id, 1, resources, "1", report.bundles)], ResourceWeights())
     return state
+
+
+@pytest.fixture(scope="module")
+def catalog(
+    spark: SparkSession, history: tuple[LocalEngine, SparkEngine], asked_folder: Path
+) -> Iterator[SparkSession]:
+    """A session that knows the tables by the printed statements, and nothing of our commands."""
+    session = spark.newSession()
+    for _ in range(2):
+        for statement in statements(asked_folder, "questions"):
+            session.sql(statement)
+    yield session
+    session.sql("DROP SCHEMA questions CASCADE")
+
+
+@pytest.mark.parametrize(("question", "statement"), QUESTIONS, ids=[question for question, _ in QUESTIONS])
+def test_plain_spark_answers_alike(
+    catalog: SparkSession, history: tuple[LocalEngine, SparkEngine], question: str, statement: str
+) -> None:
+    """From a catalog, without our command."""
+    assert question
+    found = catalog.sql(statement)
+    rows = tuple(tuple(plain(value) for value in row) for row in found.collect())
+    assert QueryResult(tuple(found.columns), rows) == history[0].run(statement)
 
 
 def test_the_page_has_questions() -> None:

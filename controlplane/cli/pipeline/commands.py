@@ -110,6 +110,28 @@ def run(  # noqa: PLR0913 - one parameter for each option
         job.run(config, stop, on_started=lambda _session: click.echo("every stream runs", err=True))
 
 
+@pipeline.command("ddl")
+@click.option(
+    "--tables-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of the tables.  [default: delta in --data-dir]",
+)
+@click.option(
+    "--schema",
+    default="controlplane",
+    show_default=True,
+    help="The schema that gets them, with its catalog if it needs one, such as main.controlplane.",
+)
+@pass_invocation
+def ddl(invocation: Invocation, *, tables_dir: Path | None, schema: str) -> None:
+    """Print the statements that make tables and views known to a catalog of Spark, Hive or Unity."""
+    with needs_spark():
+        from streaming.ddl import statements
+
+    for statement in statements(tables_dir or invocation.tables_dir, schema):
+        click.echo(f"{statement};")
+
+
 @pipeline.command("jars")
 def jars() -> None:
     """Print the jars that spark-submit has to be given, as it takes them: --jars "$(controlplane pipeline jars)".
