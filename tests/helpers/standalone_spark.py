@@ -85,7 +85,8 @@ class StandaloneSpark:
             "JAVA_HOME": str(java.home),
             "SPARK_HOME": str(_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_NO_DAEMONIZE": "1",
+            # What Spark's own scripts find out, which are not used here.
+            "SPARK_SCALA_VERSION": "2.13",
         }
         command = [str(java.executable), "-Xmx256m", "-cp", f"{_HOME}/jars/*", main_class]
         with log.open("wb") as output:

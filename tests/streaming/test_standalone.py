@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from controlplane.embedded.java import find_java
@@ -86,7 +87,8 @@ def test_what_the_page_submits_survives_an_executor(make_world: Callable[[], Pip
                 poll_until(partial(has_folded, world, number + 1), DEADLINE_S)
                 if number == 1:
                     cluster.executors()[0].kill()
-            process.send_signal(signal.SIGTERM)
+            (driver,) = [each for each in psutil.Process(process.pid).children() if "python" in each.name()]
+            driver.terminate()
             assert process.wait(60) == 0, log.read_text(errors="replace")[-4_000:]
         except BaseException:
             sys.stderr.write(log.read_text(errors="replace")[-6_000:])
