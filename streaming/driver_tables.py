@@ -54,7 +54,9 @@ class DriverTable:
 
     def rows(self, filtered: pc.Expression | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows as they were last written here, those that pass the filter."""
-        return self._table.to_pyarrow_dataset().to_table(columns=columns, filter=filtered)
+        return self._table.to_pyarrow_dataset().to_table(
+            columns=None if columns is None else list(columns), filter=filtered
+        )
 
     def files_of_buckets(self) -> Mapping[int, Sequence[str]]:
         """The files of each bucket that has any, by their places below the table's folder."""
