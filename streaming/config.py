@@ -9,6 +9,7 @@ from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.errors import ConfigurationError
 from streaming.contracts.catalog import ALL_TABLES
+from streaming.contracts.records import DECISIONS_TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +83,13 @@ class PipelineConfig:
         trigger_interval_ms: how often each stream looks for new records. A shorter interval gives fresher tables and
             costs more planning and more small files.
         max_records_per_batch: bounds the memory and the time of one batch when the pipeline has to catch up.
-        bucket_count: into how many buckets ``bundle_load`` is divided when it is created. A bucket is written whole, by
-            one core, which holds its bundles in memory: take 2 for a small fleet, and at least as many as there are
-            cores for a great one.
+        bucket_count: into how many buckets tables of present rows (``bundle_load``, ``slots``, ``bundles``) are divided
+            when they are created. A bucket is written whole, by one core, which holds its rows in memory: take 2 for a
+            small fleet, and at least as many as there are cores for a great one.
         maintenance_interval_ms: how often small files are joined and unused files are removed.
         keep_days: how many days of a table of history are kept, with today, by the table's name. All of a table that is
-            not named are. Days are those of the rows, so a day that is forgotten is gone as a whole.
+            not named are. ``decisions`` are kept: without the first of them nothing can be audited. Views lack what
+            began in forgotten days of changes.
         restart_limit: how often in a row a failed stream is started again before the pipeline ends with an error.
     """
 
@@ -109,7 +111,7 @@ class PipelineConfig:
         if min(numbers) <= 0 or self.trigger_interval_ms < 0 or self.restart_limit < 0:
             message = f"batch size, buckets and intervals have to be positive, restart_limit at least 0, not {self}"
             raise ConfigurationError(message)
-        histories = sorted(table.name for table in ALL_TABLES if table.is_history)
+        histories = sorted({table.name for table in ALL_TABLES if table.is_history} - {DECISIONS_TABLE.name})
         for name, days in self.keep_days.items():
             if name not in histories or days < 1:
                 message = f"{days} days of {name} cannot be kept: at least 1 day of one of {', '.join(histories)}"

@@ -53,7 +53,8 @@ class DriverTable:
         return stored_bucket_count(self._warehouse_dir, self.contract)
 
     def rows(self, filtered: pc.Expression | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows as they were last written here, those that pass the filter."""
+        """The present rows, those that pass the filter."""
+        self._table.update_incremental()
         return self._table.to_pyarrow_dataset().to_table(
             columns=None if columns is None else list(columns), filter=filtered
         )
@@ -88,6 +89,9 @@ class DriverTable:
             version: the writer's.
         """
         numbers = sorted(set(buckets))
+        if not numbers:
+            self.append((), version)
+            return
         stored = self.rows(pc.field(BUCKET_COLUMN).isin(numbers))
         keys = pa.array(list(present), type=stored.schema.field(key).type)
         others = stored.filter(pc.invert(pc.is_in(stored[key], keys)))
@@ -108,6 +112,7 @@ class DriverTable:
         return pa.Table.from_pylist([dict(row) for row in rows], schema=self._schema)
 
     def _write(self, rows: pa.Table, version: int, **how: Any) -> None:  # noqa: ANN401 - passed on
+        self._table.update_incremental()  # upkeep commits, too, and removes what only an older version needs
         write_deltalake(self._table, rows, commit_properties=self._written(version), **how)
         self._table.update_incremental()
 
@@ -115,6 +120,7 @@ class DriverTable:
         if not files:
             return
         (column,) = self.contract.partitioned_by
+        self._table.update_incremental()
         now_ms = time.time_ns() // 1_000_000
         self._table.create_write_transaction(
             [

@@ -1,4 +1,4 @@
-"""The pipeline's Prometheus metrics, fed by Spark's progress reports; listed in ``docs/reference/metrics.md``."""
+"""The pipeline's Prometheus metrics, listed in ``docs/reference/metrics.md``: what Spark reports, and streams count."""
 
 from datetime import datetime
 

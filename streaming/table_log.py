@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pa_dataset
@@ -31,7 +32,6 @@ from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 from streaming.columns import KIND_COLUMN
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC
 from streaming.contracts.table import TableContract
-from streaming.newest_decision import newest_decision
 
 _KINDS: Final[Mapping[str, Mapping[str, type]]] = {
     HEARTBEATS: {"heartbeat": Heartbeat, "tick": Tick},
@@ -39,9 +39,9 @@ _KINDS: Final[Mapping[str, Mapping[str, type]]] = {
     INTENTS: {"": Intent},
 }
 """The records of each topic that decisions are taken from, by the column that tells them apart."""
-_STEP: Final = 2_000
+_STEP_OFFSETS: Final = 2_000
 """How many offsets of each partition are read at once."""
-_LOOK_BACK: Final = 1_000
+_LOOK_BACK_DECISIONS: Final = 1_000
 """How many decisions are looked at at once for the last one whose inputs are all there."""
 _WHOLE_BYTES: Final = 1 << 30
 """No decision is taken apart again: a row is one record."""
@@ -66,17 +66,16 @@ class TableLogReader:
     def __init__(self, warehouse_dir: Path) -> None:
         """Open the tables, and see which partitions there are."""
         topics = (DECISIONS, *_KINDS)
-        self._tables = {
-            topic: DeltaTable(warehouse_dir / TABLE_OF_TOPIC[topic].name).to_pyarrow_dataset() for topic in topics
-        }
-        letters = DeltaTable(warehouse_dir / DEAD_LETTERS_TABLE.name).to_pyarrow_dataset()
+        self._tables = {topic: _opened(warehouse_dir, TABLE_OF_TOPIC[topic]) for topic in topics}
+        letters = _opened(warehouse_dir, DEAD_LETTERS_TABLE)
         columns = [f"source_{name}" for name in ("topic", "partition", "offset", "append_time_ms")]
         self._refused = letters.to_table(columns=columns).group_by(columns).aggregate([])
         self._extents = {topic: self._extents_of(topic) for topic in topics}
-        newest = newest_decision(warehouse_dir)
-        if newest is not None:
-            self._take_in_named_partitions(newest.seq)
-            self._end_before_missing_inputs(newest.seq)
+        seqs = self._tables[DECISIONS].to_table(columns=["seq"])["seq"]
+        if len(seqs):
+            newest_seq = pc.max(seqs).as_py()
+            self._take_in_named_partitions(newest_seq)
+            self._end_before_missing_inputs(newest_seq)
         self._next: dict[TopicPartition, int] = {}
 
     def partition_count(self, topic: str) -> int:
@@ -133,19 +132,29 @@ class TableLogReader:
         return self._extents.get(topic, {})
 
     def _extents_of(self, topic: str) -> dict[int, _Extent]:
+        """Of each partition the last run of offsets without a hole: what stands before a hole is as good as forgotten.
+
+        An offset that is missing may be a refused record whose dead letter is not there, yet or any more.
+        """
         places = self._tables[topic].to_table(columns=["partition", "offset"])
         refused = self._refused.filter(pc.field("source_topic") == topic).select(["source_partition", "source_offset"])
         both = pa.concat_tables([places.cast(_PLACES), refused.rename_columns(["partition", "offset"]).cast(_PLACES)])
-        first, last = dict(_grouped(both, "min")), dict(_grouped(both, "max"))
-        return {partition: _Extent(first[partition], last[partition] + 1) for partition in sorted(first)}
+        partitions, offsets = both["partition"].to_numpy(), both["offset"].to_numpy()
+        found = {}
+        for partition in np.unique(partitions).tolist():
+            mine = np.unique(offsets[partitions == partition])
+            holes = [] if topic == DECISIONS else np.flatnonzero(np.diff(mine) > 1).tolist()
+            first = mine[holes[-1] + 1 if holes else 0]
+            found[partition] = _Extent(int(first), int(mine[-1]) + 1)
+        return found
 
     def _take_in_named_partitions(self, seq: int) -> None:
-        """Partitions to which nothing was written so far are known by the decisions' positions."""
+        """Partitions without rows are known by the newest decision's positions; what is before these was forgotten."""
         table = self._tables[DECISIONS].to_table(columns=["positions"], filter=pc.field("seq") == seq)
-        for key in table.to_pylist(maps_as_pydicts="strict")[0]["positions"]:
+        for key, offset in table.to_pylist(maps_as_pydicts="strict")[0]["positions"].items():
             place = place_of(key)
             if place.topic in self._extents:
-                self._extents[place.topic].setdefault(place.partition, _Extent(0, 0))
+                self._extents[place.topic].setdefault(place.partition, _Extent(offset, offset))
 
     def _read_on(self, topic: str) -> Iterator[RawRecord]:
         """The next records of a topic's partitions, in order of each."""
@@ -155,7 +164,7 @@ class TableLogReader:
                 extent = self._extents_for(topic)[place.partition]
                 if offset < extent.first:
                     raise LogContinuityError(f"{topic}[{place.partition}]@{offset} is not in the tables any more")
-                spans[place.partition] = range(offset, min(offset + _STEP, extent.end))
+                spans[place.partition] = range(offset, min(offset + _STEP_OFFSETS, extent.end))
         wanted = [span for span in spans.items() if span[1]]
         if not wanted:
             return
@@ -196,12 +205,12 @@ class TableLogReader:
         decisions, upto = self._tables[DECISIONS], newest_seq
         covered: list[dict[str, Any]] = []
         while upto > 0:
-            span = (pc.field("seq") <= upto) & (pc.field("seq") > upto - _LOOK_BACK)
+            span = (pc.field("seq") <= upto) & (pc.field("seq") > upto - _LOOK_BACK_DECISIONS)
             rows = decisions.to_table(columns=["seq", "partition", "offset", "positions"], filter=span)
             covered = [row for row in rows.to_pylist(maps_as_pydicts="strict") if self._covers(row["positions"])]
             if covered or not rows.num_rows:
                 break
-            upto -= _LOOK_BACK
+            upto -= _LOOK_BACK_DECISIONS
         end = max((row["offset"] + 1 for row in covered), default=0)
         for partition, extent in self._extents[DECISIONS].items():
             self._extents[DECISIONS][partition] = _Extent(min(extent.first, end), end)

@@ -234,7 +234,7 @@ class Auditor:
             self._observes_alike = self._stands_like_the_leader(wanted)
         if not self._observes_alike:
             return "the heartbeats that its leader had observed are no longer kept"
-        lost = [place for place in wanted if place.topic != HEARTBEATS and self._is_lost(place, wanted[place])]
+        lost = [place for place in wanted if place.topic != HEARTBEATS and self._is_lost(place)]
         return f"records of {lost[0].topic} that it may have taken up are no longer kept" if lost else ""
 
     def _take_in_partitions(self, decision: Decision) -> None:
@@ -286,9 +286,9 @@ class Auditor:
         ]
         return not state.cluster.has_several_brokers_rules or all(began <= position for began, position in recorded)
 
-    def _is_lost(self, place: TopicPartition, upto: int) -> bool:
-        taken_up = self._audit.state.positions.get(position_key(place), 0)
-        return taken_up < upto and taken_up < self._kept.get(place, 0)
+    def _is_lost(self, place: TopicPartition) -> bool:
+        """Whether records behind those that were taken up are not kept: then observations begin behind them."""
+        return self._audit.state.positions.get(position_key(place), 0) < self._kept.get(place, 0)
 
     def _begin(self, positions: Mapping[TopicPartition, int]) -> None:
         self._kept = self._tape.first_kept()

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from pyarrow.dataset import Dataset
 
 from controlplane.core.log.events import Event
 from controlplane.core.values.canonical import from_canonical
@@ -32,6 +33,8 @@ _LOOK_AHEAD_DECISIONS: Final = 100_000
 """Among how many the next ones are searched: seqs alone are read of these."""
 _UNWRITTEN_DECISIONS: Final = 10_000
 """After how many decisions that wrote no row of a table its position is written all the same, for the next start."""
+_NONE: Final = -1
+"""The position before the first decision."""
 _HEAD: Final = ("seq", "term", "epoch", "append_time_ms", "day", "decided_at_ms", "cause_kinds", "causes")
 
 
@@ -95,19 +98,27 @@ class ChangesFollower:
             ahead = pc.field("seq") > position
         seqs = sorted(dataset.to_table(columns=["seq"], filter=ahead)["seq"].to_pylist())[:_STEP_DECISIONS]
         if not seqs:
+            self._refuse_far_gap(dataset, position)
             return []
         first = position + 1 if position >= 0 else seqs[0]
         if seqs != list(range(first, first + len(seqs))):
             missing = next(seq for seq, there in zip(range(first, seqs[-1] + 1), seqs, strict=False) if seq != there)
-            message = (
-                f"the table {DECISIONS_TABLE.name} has no decision {missing}, but {seqs[-1]}: what it changed is "
-                "unknown. Remove the folders of the tables of changes and of present rows, and they are made anew from "
-                "what is there"
-            )
-            raise LogContinuityError(message)
+            raise _missing(missing, seqs[-1])
         within = (pc.field("seq") >= seqs[0]) & (pc.field("seq") <= seqs[-1])
         rows = dataset.to_table(columns=[*_HEAD, "events"], filter=within).to_pylist()
         return [_decided(row) for row in sorted(rows, key=lambda row: row["seq"])]
+
+    def _refuse_far_gap(self, dataset: Dataset, position: int) -> None:
+        later = dataset.to_table(columns=["seq"], filter=pc.field("seq") > position)
+        if later.num_rows:
+            raise _missing(position + 1, pc.min(later["seq"]).as_py())
+
+
+def _missing(seq: int, there: int) -> LogContinuityError:
+    return LogContinuityError(
+        f"the table {DECISIONS_TABLE.name} has no decision {seq}, but {there}: what it changed is unknown. Remove the "
+        "folders of the tables of changes and of present rows, and they are made anew from what is there"
+    )
 
 
 def _decided(row: TableRow) -> Decided:
@@ -139,6 +150,9 @@ class _Pair:
         self._present = present
         self.position = _position(present)
         self._changes_position = _position(changes)
+        if self._changes_position < self.position:  # their folder was removed: both are made anew
+            present.replace((), _NONE)
+            self.position = _NONE
         self._subject = subject
         self._bucket_count = present.bucket_count
 
@@ -167,4 +181,4 @@ class _Pair:
 
 def _position(table: DriverTable) -> int:
     version = table.written_version
-    return -1 if version is None else version
+    return _NONE if version is None else version

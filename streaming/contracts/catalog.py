@@ -1,4 +1,4 @@
-"""All tables and views, in the order in which the reference page shows them."""
+"""All tables, in the order in which the reference page shows them."""
 
 from typing import Final
 

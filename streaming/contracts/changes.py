@@ -23,7 +23,7 @@ _DECISION: Final = (
     column("cause_kinds", ArrayType(StringType()), "The kinds of the decision's causes, in order, each once."),
     column("causes", ArrayType(CAUSE), "The decision's causes: kind, subject and evidence."),
 )
-_BUCKET: Final = column(BUCKET_COLUMN, IntegerType(), "The number of its bucket.")
+_BUCKET: Final = column(BUCKET_COLUMN, IntegerType(), "The number of its bucket in this table.")
 _NODES: Final = ArrayType(StringType())
 
 

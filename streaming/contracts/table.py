@@ -42,7 +42,7 @@ class TableContract:
         fields: the columns, in order.
         partitioned_by: the columns by which its folders are divided.
         properties: Delta's, in addition to the common ones.
-        by_driver: whether the driver writes it by itself, without Spark; see :mod:`streaming.driver_tables`.
+        by_driver: whether the driver commits it, without Spark; see :mod:`streaming.driver_tables`.
     """
 
     name: str
@@ -66,7 +66,7 @@ class TableContract:
 
     @property
     def is_history(self) -> bool:
-        """Whether rows are only ever added."""
+        """Whether its rows are divided by day, and go only with their day."""
         return "day" in self.partitioned_by
 
 

@@ -74,7 +74,10 @@ UNAVAILABILITY_VIEW: Final = View(
             "`silence`: its node was silent, until it was fenced for it; `no node`: the table names none that serves.",
         ),
         ("node_id", "The node that was silent; null for the other reason."),
-        ("from_ms", "When it began: of a silence, the time of the fencing less the silence."),
+        (
+            "from_ms",
+            "When it began. Of a silence: the fencing less the silence in log time, which stands still without leader.",
+        ),
         ("until_ms", "When it ended; null: it lasts."),
         ("seq", "The decision with which it began, of a silence the one that fenced the node."),
     ),

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Final
 
 from streaming.changes.follower import ChangesFollower
@@ -19,19 +18,12 @@ class ChangesStream:
     Args:
         config: the pipeline's settings.
         metrics: counts decisions and the time that they took.
-        follower: opens the tables of changes.
     """
 
-    def __init__(
-        self,
-        config: PipelineConfig,
-        metrics: PipelineMetrics,
-        follower: Callable[[PipelineConfig], ChangesFollower] = lambda config: ChangesFollower(config.warehouse_dir),
-    ) -> None:
+    def __init__(self, config: PipelineConfig, metrics: PipelineMetrics) -> None:
         """Start the thread."""
         self._config = config
         self._metrics = metrics
-        self._follower = follower
         self._stop = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=CHANGES, daemon=True)
@@ -58,7 +50,7 @@ class ChangesStream:
             self._error = error
 
     def _follow(self) -> None:
-        follower = self._follower(self._config)
+        follower = ChangesFollower(self._config.warehouse_dir)
         interval_s = self._config.trigger_interval_ms / 1_000
         while not self._stop.is_set():
             if not self._take_step(follower):

@@ -153,7 +153,7 @@ class _Stream:
 
     Attributes:
         name: its topic, or what it makes.
-        starter: starts it from its checkpoint.
+        starter: starts it where it was.
         query: the running query, once started.
         failures: in a row.
         start_again_at_s: monotonic time before which it is not started again; None while it runs.
@@ -168,13 +168,13 @@ class _Stream:
     started_at_s: float = 0.0
 
     def start(self) -> None:
-        """Start it from its checkpoint."""
+        """Start it where it was."""
         self.query = self.starter()
         self.started_at_s = time.monotonic()
         self.start_again_at_s = None
 
     def stop(self) -> None:
-        """Stop it if it runs. Its checkpoint has its progress."""
+        """Stop it if it runs. The next start goes on where it was."""
         if self.query is not None and self.query.isActive:
             self.query.stop()
 
@@ -185,7 +185,11 @@ class _Stream:
         error = self.query.exception()
         if error is None:
             return "it ended without an error"
-        return "".join(traceback.format_exception_only(error)).strip()
+        return _text_of(error)
+
+
+def _text_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(error)).strip()
 
 
 def _watch(
@@ -214,11 +218,23 @@ def _attend(stream: _Stream, config: PipelineConfig, metrics: PipelineMetrics) -
     if stream.start_again_at_s is not None:
         if now_s >= stream.start_again_at_s:
             metrics.stream_restarts.labels(stream.name).inc()
-            stream.start()
+            try:
+                stream.start()
+            except Exception as error:  # noqa: BLE001 - what it opens may be away: the next turn tries again
+                _wait_for_next_start(stream, _text_of(error), config)
         return
     failure = stream.failure()
-    if failure is None:
-        return
+    if failure is not None:
+        _wait_for_next_start(stream, failure, config)
+
+
+def _wait_for_next_start(stream: _Stream, failure: str, config: PipelineConfig) -> None:
+    """Let a failed stream be started again later.
+
+    Raises:
+        ControlPlaneError: another start would meet the same error, or it has failed too often in a row.
+    """
+    now_s = time.monotonic()
     stopping = stopping_error(failure, config.kafka, f"what the stream of {stream.name} reads")
     if stopping is not None:
         raise stopping

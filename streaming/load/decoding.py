@@ -1,7 +1,7 @@
 """Load reports taken apart on executors, in batches of Arrow, with the codec and the checks that the leader uses.
 
-Each report is decoded once. Its row of the history goes into a file at once; a row about it and a row for each of its
-bundles go on to Spark, flat, because nested ones cost Spark several times as much as all that is done with them here.
+Each report is decoded once. Its row of the history goes into a file at once; a row about it and a flat row for each of
+its bundles go on to Spark, because nested rows of bundles cost Spark several times as much as all that is done here.
 """
 
 import functools

@@ -32,7 +32,7 @@ class GoneBundles:
 
     def __init__(self, warehouse_dir: Path) -> None:
         self._warehouse_dir = warehouse_dir
-        self._done: set[str] = set()
+        self._looked_for: set[tuple[str, int]] = set()
 
     def due(self, now_ms: int) -> frozenset[str]:
         """Those whose rows are to be looked for at a log time; at each one, until no late report can name them."""
@@ -41,13 +41,14 @@ class GoneBundles:
             is_end, ["bundle_id", "append_time_ms"]
         )
         ended_ms = {row["bundle_id"]: row["append_time_ms"] for row in changes.sort_by("append_time_ms").to_pylist()}
-        self._done &= ended_ms.keys()
-        due = {name for name, at_ms in ended_ms.items() if name not in self._done and now_ms - at_ms >= REST_MS}
+        self._looked_for &= ended_ms.items()
+        ends = ended_ms.items() - self._looked_for
+        due = {name for name, at_ms in ends if now_ms - at_ms >= REST_MS}
         if not due:
             return frozenset()
         bundles = DriverTable(self._warehouse_dir, BUNDLES_TABLE, "")
         again = bundles.rows(pc.field("bundle_id").isin(sorted(due)), ["bundle_id"])["bundle_id"].to_pylist()
-        self._done |= {name for name in due if now_ms - ended_ms[name] >= 2 * REST_MS}
+        self._looked_for |= {(name, at_ms) for name, at_ms in ends if now_ms - at_ms >= 2 * REST_MS}
         return frozenset(due.difference(again))
 
 

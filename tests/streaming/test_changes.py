@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Seq
 from controlplane.errors import LogContinuityError
 from streaming.changes.follower import APP_ID, ChangesFollower
 from streaming.changes.written_rows import written_by
@@ -232,26 +234,53 @@ def test_cuts_and_crashes_change_nothing(
         assert rows_of(tmp_path, contract) == rows_of(at_once, contract), contract.name
 
 
-def test_tables_that_are_gone_are_made_anew(at_once: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "gone",
+    [(SLOTS_TABLE,), (SLOT_CHANGES_TABLE,), (SLOTS_TABLE, SLOT_CHANGES_TABLE), (BUNDLE_CHANGES_TABLE,)],
+    ids=lambda gone: " and ".join(table.name for table in gone),
+)
+def test_tables_that_are_gone_are_made_anew(at_once: Path, tmp_path: Path, gone: tuple[TableContract, ...]) -> None:
     """From the table of decisions alone, whatever Kafka still has; a second run finds nothing to do."""
     create_missing(tmp_path, bucket_count=3)
     DecisionTable(tmp_path, EVENTFUL).add(len(EVENTFUL))
     follow_all(tmp_path)
     assert follow_all(tmp_path) == 0
-    for child in (tmp_path / SLOTS_TABLE.name, tmp_path / SLOT_CHANGES_TABLE.name):
-        child.rename(tmp_path / f"gone-{child.name}")
-    assert create_missing(tmp_path, bucket_count=3) == {SLOTS_TABLE.name, SLOT_CHANGES_TABLE.name}
+    for table in gone:
+        (tmp_path / table.name).rename(tmp_path / f"gone-{table.name}")
+    assert create_missing(tmp_path, bucket_count=3) == {table.name for table in gone}
     assert follow_all(tmp_path) == len(EVENTFUL)
+    assert follow_all(tmp_path) == 0
     for contract in WRITTEN:
         assert rows_of(tmp_path, contract) == rows_of(at_once, contract), contract.name
 
 
-def test_a_gap_is_refused(tmp_path: Path) -> None:
-    """What the missing decision changed is unknown, so that no row after it can be trusted."""
+def test_positions_are_written_after_many_decisions_that_changed_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next start does not read them all again, also those of a table that never had a row."""
+    monkeypatch.setattr("streaming.changes.follower._UNWRITTEN_DECISIONS", 3)
+    create_missing(tmp_path, bucket_count=3)
+    slots_only = list(EVENTFUL[:2])
+    quiet = [replace(slots_only[-1], seq=Seq(slots_only[-1].seq + number), events=()) for number in range(1, 9)]
+    DecisionTable(tmp_path, [*slots_only, *quiet]).add(20)
+    monkeypatch.setattr("streaming.changes.follower._STEP_DECISIONS", 2)
+    assert follow_all(tmp_path) == 10
+    for contract in WRITTEN:
+        written = DriverTable(tmp_path, contract, APP_ID).written_version
+        assert written is not None, contract.name
+        assert written > quiet[-1].seq - 4, contract.name
+    assert rows_of(tmp_path, BUNDLES_TABLE) == rows_of(tmp_path, INTENT_ANSWERS_TABLE) == []
+    assert len(rows_of(tmp_path, SLOTS_TABLE)) == 8
+
+
+@pytest.mark.parametrize("look_ahead", [100_000, 1])
+def test_a_gap_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look_ahead: int) -> None:
+    """What the missing decision changed is unknown, so that no row after it can be trusted; however far it reaches."""
+    monkeypatch.setattr("streaming.changes.follower._LOOK_AHEAD_DECISIONS", look_ahead)
     create_missing(tmp_path, bucket_count=3)
     DecisionTable(tmp_path, EVENTFUL[:5]).add(5)
     follower = ChangesFollower(tmp_path)
-    assert follower.step() == 5
+    assert sum(iter(follower.step, 0)) == 5
     later = DecisionTable(tmp_path, EVENTFUL)
     later.written = 7
     later.add(3)

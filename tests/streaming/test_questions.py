@@ -16,7 +16,10 @@ from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Decision
+from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
 from streaming.changes.follower import ChangesFollower
@@ -78,7 +81,7 @@ def history(spark: SparkSession, asked_folder: Path) -> Iterator[tuple[LocalEngi
     follower = ChangesFollower(folder)
     assert sum(iter(follower.step, 0)) == len(decisions)
     write(asked_intents(decisions), INTENTS_TABLE)
-    write([applied_epoch("n1", decisions[-1])], HEARTBEATS_TABLE)
+    write([applied_epoch(node_id, each) for node_id in ("n1", "n2") for each in decisions[-3:]], HEARTBEATS_TABLE)
     loads = loaded()
     write(map(bundle_row, loads.bundles.values()), BUNDLE_LOAD_TABLE)
     sums = BundleSums(3, *2 * (MessageLoad(1.5, 2.5, 0.5, 0.25),))
@@ -105,7 +108,7 @@ def asked_intents(decisions: Iterable[Decision]) -> Iterable[tuple[object, ...]]
 def applied_epoch(node_id: str, decision: Decision) -> tuple[object, ...]:
     """A row of ``heartbeats``: a node that has read the table up to a decision."""
     beat = Heartbeat(node_id, 1, 40_000, decision.epoch, NodeRole.DATA)
-    return ("heartbeats", 0, 7, 40_000, date(1970, 1, 1), *HEARTBEAT_COLUMNS.row(beat))
+    return ("heartbeats", 0, decision.seq, 40_000 + decision.seq, date(1970, 1, 1), *HEARTBEAT_COLUMNS.row(beat))
 
 
 def loaded() -> PlainLoad:
@@ -141,6 +144,22 @@ def test_plain_spark_answers_alike(
     found = catalog.sql(statement)
     rows = tuple(tuple(plain(value) for value in row) for row in found.collect())
     assert QueryResult(tuple(found.columns), rows) == history[0].run(statement)
+
+
+def test_failures_are_counted_once(history: tuple[LocalEngine, SparkEngine]) -> None:
+    """Each slot that a dead node led, however many heartbeats came later; the oracle is the log."""
+    decisions = eventful_decisions()
+    ((question, statement),) = [each for each in QUESTIONS if each[0].startswith("How long did each failure")]
+    ((node_id, seq, silence_ms, slots, served, readable_ms),) = history[0].run(statement).rows
+    (decision,) = [each for each in decisions if each.seq == seq]
+    (fenced,) = [event for event in decision.events if isinstance(event, NodeFenced)]
+    assert (node_id, silence_ms) == (fenced.node_id, fenced.silence_ms), question
+    before = State()
+    for each in decisions[: decisions.index(decision)]:
+        before = apply_decision(before, each)
+    led = [slot_id for slot_id, slot in before.slots.rows.items() if slot.leader == node_id]
+    assert slots == served == len(led) > 1
+    assert readable_ms == 40_000 + decision.seq - 1_000 * decisions.index(decision)
 
 
 def test_the_page_has_questions() -> None:

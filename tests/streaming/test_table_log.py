@@ -65,7 +65,7 @@ def test_every_decision_is_taken_again_from_tables(histories: Sequence[tuple[His
 
 def test_records_are_those_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, with their places, times, keys and values; what was refused is refused again."""
-    monkeypatch.setattr("streaming.table_log._STEP", 7)
+    monkeypatch.setattr("streaming.table_log._STEP_OFFSETS", 7)
     refused = [RawRecord(MEMBERSHIP, 1, 900, 5_000, b"n", b"junk"), RawRecord(MEMBERSHIP, 1, 901, 5_000, b"n", b"junk")]
     write_tables(tmp_path, BUSY, refused)
     reader = TableLogReader(tmp_path)
@@ -105,8 +105,32 @@ def test_the_log_ends_where_its_inputs_end(tmp_path: Path) -> None:
     assert log_audit.retaken == len(found)
 
 
+@pytest.mark.parametrize(
+    ("topic", "kept"),
+    [
+        (MEMBERSHIP, "none"),
+        (MEMBERSHIP, "the last"),
+        (HEARTBEATS, "none"),
+        (HEARTBEATS, "the last"),
+        (HEARTBEATS, "all but one in the middle"),
+    ],
+)
+def test_decisions_without_their_inputs_are_only_followed(tmp_path: Path, topic: str, kept: str) -> None:
+    """Forgotten days, or a refused record whose dead letter is gone: what cannot be known is no difference."""
+    write_tables(tmp_path, BUSY)
+    table = DriverTable(tmp_path, TABLE_OF_TOPIC[topic], "somebody")
+    rows = sorted(table.rows().to_pylist(maps_as_pydicts="strict"), key=lambda row: (row["partition"], row["offset"]))
+    left = {"none": [], "the last": rows[-1:], "all but one in the middle": [*rows[:3], *rows[4:]]}[kept]
+    table.replace(left, 1)
+    log_audit, found = audited(tmp_path)
+    assert [each for each in found if each.differences] == []
+    assert len(found) == len(BUSY.records[TopicPartition(DECISIONS, 0)])
+    assert log_audit.retaken < len(found)
+    assert any("no longer kept" in each.followed_because for each in found)
+
+
 def test_what_was_changed_in_a_table_is_found(tmp_path: Path) -> None:
-    """A decision by its digest; a heartbeat that is gone by the decision that was taken from it."""
+    """A decision by its digest. An offset before the first row is not passed over in silence."""
     write_tables(tmp_path, BUSY)
     table = DriverTable(tmp_path, DECISIONS_TABLE, "somebody")
     rows = sorted(table.rows().to_pylist(maps_as_pydicts="strict"), key=lambda row: row["seq"])

@@ -10,6 +10,14 @@ from controlplane.inspection.source import LogSource
 from streaming.warehouse import cluster_of, refuse_without_tables
 
 
+def newest_seq(tables_dir: Path) -> int:
+    """The seq of the newest decision in the tables of a folder; 0 if there is none."""
+    from streaming.newest_decision import newest_decision
+
+    newest = newest_decision(tables_dir)
+    return 0 if newest is None else newest.seq
+
+
 @contextmanager
 def reading_tables(tables_dir: Path, cluster: str) -> Iterator[LogSource]:
     """The log that the pipeline has written to a folder, as it is now.

@@ -14,7 +14,7 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
-from controlplane.cli.common.table_source import reading_tables
+from controlplane.cli.common.table_source import newest_seq, reading_tables
 from controlplane.cli.intent_commands.operating import slot_policy_files_option
 from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.inspection.audit_findings import DIFFERENCE_FIELDS, audit_document, difference_rows
@@ -66,7 +66,11 @@ def audit(
             if time.monotonic() - told_s > LONGEST_WAIT_S:
                 told_s = time.monotonic()
                 click.echo(f"{log_audit.decisions:,} decisions audited ...", err=True)
-    if not log_audit.decisions and not differences and tables_dir is None:
+    unread = 0
+    if tables_dir is not None:
+        unread = max(newest_seq(tables_dir) - log_audit.state.seq, 0)
+        click.echo(_extent_of_tables(log_audit, unread), err=True)
+    elif not log_audit.decisions and not differences:
         say_that_nobody_led(invocation, "decisions")
     if output_format is OutputFormat.JSON:
         print_json(audit_document(log_audit, followed, differences))
@@ -75,7 +79,18 @@ def audit(
             print_first_rows(difference_rows(differences), DIFFERENCE_FIELDS, limit)
         if log_audit.decisions or differences:
             click.echo(_sentence(log_audit, followed, differences))
-    return ExitStatus.FAILED if differences else ExitStatus.DONE
+    nothing_read = not log_audit.decisions and unread > 0
+    return ExitStatus.FAILED if differences or nothing_read else ExitStatus.DONE
+
+
+def _extent_of_tables(log_audit: LogAudit, unread: int) -> str:
+    """How far the tables reach, as a sentence."""
+    if not unread:
+        return f"the tables hold decisions up to {log_audit.state.seq}"
+    return (
+        f"{unread:,} of {log_audit.state.seq + unread:,} decisions in the tables were not looked at: they stand behind "
+        f"decision {log_audit.state.seq}, and their inputs are not all in the tables"
+    )
 
 
 def _source(invocation: Invocation, tables_dir: Path | None) -> AbstractContextManager[LogSource]:

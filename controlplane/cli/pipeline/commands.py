@@ -15,6 +15,7 @@ from controlplane.cli.common.reading import reading
 from controlplane.cli.common.settings_option import parse_settings
 from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.errors import ConfigurationError
+from streaming.warehouse import cluster_of, refuse_without_tables
 
 if TYPE_CHECKING:
     from streaming.config import SparkConfig
@@ -48,7 +49,8 @@ def pipeline() -> None:
     "bucket_count",
     type=click.IntRange(min=1, max=4_096),
     default=16,
-    help="Into how many buckets bundle_load is divided when it is created: at least the cores, 2 for few bundles.",
+    help="Into how many buckets bundle_load, slots and bundles are divided when they are created: at least the cores, "
+    "2 for few bundles.",
 )
 @click.option(
     "--trigger-interval-ms",
@@ -70,7 +72,8 @@ def pipeline() -> None:
     multiple=True,
     metavar="TABLE=DAYS",
     help="Forget the rows of a table of history that are of earlier days than so many, with today, such as "
-    "load_reports=7; repeatable. All other rows are kept.",
+    "load_reports=7; repeatable. All other rows are kept, and all decisions. Views lack what began in days of changes "
+    "that were forgotten.",
 )
 @metrics_port_option
 @pass_invocation
@@ -128,7 +131,9 @@ def ddl(invocation: Invocation, *, tables_dir: Path | None, schema: str) -> None
     with needs_spark():
         from streaming.ddl import statements
 
-    for statement in statements(tables_dir or invocation.tables_dir, schema):
+    folder = (tables_dir or invocation.tables_dir).absolute()
+    refuse_without_tables(folder, cluster_of(folder) or invocation.cluster.name)
+    for statement in statements(folder, schema):
         click.echo(f"{statement};")
 
 
