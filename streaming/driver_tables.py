@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.transaction import AddAction
 
+from controlplane.errors import InvariantViolationError
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
 from streaming.created_tables import stored_bucket_count
 from streaming.table_files import WrittenFile
@@ -109,7 +110,11 @@ class DriverTable:
         self._commit(files, version, mode="overwrite", partition_filters=[(BUCKET_COLUMN, "in", buckets)])
 
     def _arrow(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-        return pa.Table.from_pylist([dict(row) for row in rows], schema=self._schema)
+        made = [dict(row) for row in rows]
+        strange = {name for row in made for name in row} - set(self._schema.names)
+        if strange:
+            raise InvariantViolationError(f"{self.contract.name} has no column {', '.join(sorted(strange))}")
+        return pa.Table.from_pylist(made, schema=self._schema)
 
     def _write(self, rows: pa.Table, version: int, **how: Any) -> None:  # noqa: ANN401 - passed on
         self._table.update_incremental()  # upkeep commits, too, and removes what only an older version needs

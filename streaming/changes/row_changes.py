@@ -93,7 +93,8 @@ class Subject(Generic[Key, Written]):
         others = {name: value for name, value in (values or {}).items() if name not in self.compared}
         names = self.named(key)
         since = {"from_seq": known.get("seq"), "from_ms": known.get("append_time_ms")}
-        return {self.key: key, **names, **decision.columns, "ended": values is None, **others, **compared, **since}
+        ended = {"ended": values is None} if "ended" in self.changes_table.columns else {}
+        return {self.key: key, **names, **decision.columns, **ended, **others, **compared, **since}
 
     def _present(self, decision: Decided, key: Key, values: TableRow, bucket_count: int) -> TableRow:
         when = {name: decision.columns[name] for name in _WHEN}

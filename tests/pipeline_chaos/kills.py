@@ -68,10 +68,11 @@ class PipelineKiller:
             self._wait(process, lambda: self._commits() > before, _START_S)
             time.sleep(self._source.uniform(0, 12))
             kind = self._source.choice([each for each in KillKind if self._can(each)])
-            self._strike(process, kind)
+            has_struck = self._strike(process, kind)
         finally:
             if process.poll() is None:
                 kill(process)
+        kind = kind if has_struck else KillKind.ALL
         self.counts[kind] += 1
         return kind
 
@@ -82,30 +83,39 @@ class PipelineKiller:
             return self._cluster is not None and self._cluster.living_workers() > 1
         return kind is not KillKind.EXECUTOR or self._cluster is not None
 
-    def _strike(self, process: "subprocess.Popen[bytes]", kind: KillKind) -> None:
+    def _strike(self, process: "subprocess.Popen[bytes]", kind: KillKind) -> bool:
+        """Whether there was what is to be killed; if not, all is killed after it."""
         if kind is KillKind.AFTER_COMMIT:
             table = self._source.choice(_WATCHED)
             seen = commits(self._world, table)
             self._wait(process, lambda: commits(self._world, table) > seen, 20.0)
-        elif kind is KillKind.JVM:
-            self._kill_one(process, "java")
-            process.wait(_START_S)
-        elif kind is KillKind.WORKER:
-            for _ in range(3):
-                self._kill_one(process, "pyspark.daemon")
-                time.sleep(self._source.uniform(1, 4))
-        elif kind is KillKind.STOP:
+            return commits(self._world, table) > seen
+        if kind is KillKind.JVM:
+            has_killed = self._kill_one(process, "java")
+            if has_killed:
+                process.wait(_START_S)
+            return has_killed
+        if kind is KillKind.WORKER:
+            return sum(self._kill_one_and_wait(process, "pyspark.daemon") for _ in range(3)) > 0
+        if kind is KillKind.STOP:
             assert end(process) == 0
         elif kind is KillKind.EXECUTOR and self._cluster is not None:
-            for _ in range(2):
-                for executor in self._cluster.executors()[:1]:
-                    executor.kill()
-                time.sleep(self._source.uniform(2, 8))
+            executors = self._cluster.executors()
+            for executor in executors[:1]:
+                executor.kill()
+            time.sleep(self._source.uniform(4, 16))
+            return bool(executors)
         elif kind is KillKind.SPARK_WORKER and self._cluster is not None:
             self._cluster.kill_a_worker()
             time.sleep(self._source.uniform(2, 8))
+        return True
 
-    def _kill_one(self, process: "subprocess.Popen[bytes]", word: str) -> None:
+    def _kill_one_and_wait(self, process: "subprocess.Popen[bytes]", word: str) -> bool:
+        has_killed = self._kill_one(process, word)
+        time.sleep(self._source.uniform(1, 4))
+        return has_killed
+
+    def _kill_one(self, process: "subprocess.Popen[bytes]", word: str) -> bool:
         found = []
         for each in psutil.Process(process.pid).children(recursive=True):
             try:
@@ -115,6 +125,7 @@ class PipelineKiller:
                 continue
         if found:
             self._source.choice(sorted(found, key=lambda each: each.pid)).kill()
+        return bool(found)
 
     def _wait(self, process: "subprocess.Popen[bytes]", condition: Callable[[], bool], most_s: float) -> None:
         """Wait for a condition, or until the time is over; what did not come about is no fault of the tables."""

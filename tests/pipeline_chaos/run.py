@@ -64,7 +64,7 @@ def run(
         began_s = time.monotonic()
         while time.monotonic() - began_s < minutes * 60:
             kind = killer.live_and_die()
-            tell(f"{time.monotonic() - began_s:6.0f} s  killed: {kind.value}")
+            tell(f"{time.monotonic() - began_s:6.0f} s  {kind.name.lower().replace('_', ' ')}: {kind.value}")
     finally:
         traffic.stop()
     verdict = Verdict(world)

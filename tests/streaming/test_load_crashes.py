@@ -115,10 +115,11 @@ def test_a_repeated_batch_leaves_what_one_that_lived_leaves(
     seen = 0
 
     def killed_at(write: Callable[..., None]) -> Callable[..., None]:
-        def killed(*args: object, **how: object) -> None:
+        def killed(table: DeltaTable, *args: object, **how: object) -> None:
             nonlocal seen
             seen += 1
-            write(*args, **how)
+            write(table, *args, **how)
+            assert table.metadata().name == WRITTEN[seen - 1].name
             if seen == commit + 1:
                 raise KilledError
 
