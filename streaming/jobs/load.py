@@ -165,7 +165,7 @@ class LoadStream:
 
     def _forget_gone_bundles(self, session: SparkSession, now_ms: int, table: DriverTable, batch_id: int) -> None:
         """Without harm if it is repeated: a row that is gone is not written again."""
-        gone = self._gone.due(now_ms)
+        gone = self._gone.to_forget(now_ms)
         if gone:
             buckets = bucket_files(session, table.files_of_buckets())
             files = files_without(buckets, table.folder, gone, now_ms - REST_MS)

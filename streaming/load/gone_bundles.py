@@ -34,7 +34,7 @@ class GoneBundles:
         self._warehouse_dir = warehouse_dir
         self._looked_for: set[tuple[str, int]] = set()
 
-    def due(self, now_ms: int) -> frozenset[str]:
+    def to_forget(self, now_ms: int) -> frozenset[str]:
         """Those whose rows are to be looked for at a log time; at each one, until no late report can name them."""
         is_end = pc.field("ended") & (pc.field("append_time_ms") >= now_ms - _LOOK_BACK_MS)
         changes = DriverTable(self._warehouse_dir, BUNDLE_CHANGES_TABLE, "").rows(

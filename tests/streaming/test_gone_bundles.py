@@ -45,12 +45,12 @@ def test_bundles_are_looked_for_until_no_late_report_can_name_them(tmp_path: Pat
     changes.append([*rows, change("kv/moved", NOW_MS - 3 * REST_MS, ended=False)], 1)
     DriverTable(tmp_path, BUNDLES_TABLE, "app").append([present("kv/again"), present("kv/moved")], 1)
     gone = GoneBundles(tmp_path)
-    assert gone.due(NOW_MS) == {"kv/long"}
-    assert gone.due(NOW_MS) == frozenset()
-    assert gone.due(NOW_MS + 1) == gone.due(NOW_MS + REST_MS) == {"kv/now"}
-    assert gone.due(NOW_MS + REST_MS + 1) == {"kv/now"}
-    assert gone.due(NOW_MS + REST_MS + 2) == frozenset()
-    assert GoneBundles(tmp_path).due(NOW_MS + 200 * REST_MS) == frozenset()
+    assert gone.to_forget(NOW_MS) == {"kv/long"}
+    assert gone.to_forget(NOW_MS) == frozenset()
+    assert gone.to_forget(NOW_MS + 1) == gone.to_forget(NOW_MS + REST_MS) == {"kv/now"}
+    assert gone.to_forget(NOW_MS + REST_MS + 1) == {"kv/now"}
+    assert gone.to_forget(NOW_MS + REST_MS + 2) == frozenset()
+    assert GoneBundles(tmp_path).to_forget(NOW_MS + 200 * REST_MS) == frozenset()
 
 
 def stored(folder: Path, buckets: Iterable[tuple[int, tuple[str, ...]]], time_ms: int) -> DriverTable:
