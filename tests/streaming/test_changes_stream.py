@@ -14,7 +14,7 @@ from streaming.contracts.changes import INTENT_ANSWERS_TABLE, SLOT_CHANGES_TABLE
 from streaming.created_tables import create_missing
 from streaming.driver_tables import DriverTable
 from streaming.jobs.changes import ChangesStream
-from streaming.jobs.pipeline import stopping_error
+from streaming.jobs.restarts import stopping_error
 from streaming.metrics import PipelineMetrics
 from tests.helpers.decision_table import DecisionTable
 from tests.helpers.eventful import eventful_decisions

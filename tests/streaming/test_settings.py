@@ -8,7 +8,7 @@ import pytest
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import ConfigurationError, InvariantViolationError, LogContinuityError, NotAllowedError
 from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
-from streaming.jobs.pipeline import stopping_error
+from streaming.jobs.restarts import stopping_error
 from streaming.sources import client_options, java_client_settings
 
 CLUSTER, KAFKA = ClusterConfig("c"), KafkaConfig("localhost:9092")

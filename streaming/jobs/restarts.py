@@ -1,0 +1,148 @@
+"""Streams that fail and are started again; and failures after which they must not be."""
+
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+import structlog
+
+from controlplane.config import KafkaConfig
+from controlplane.errors import (
+    ConfigurationError,
+    ControlPlaneError,
+    InvariantViolationError,
+    LogContinuityError,
+    LogUnavailableError,
+    NotAllowedError,
+    UnsupportedFeatureLevelError,
+)
+from streaming.config import PipelineConfig
+from streaming.metrics import PipelineMetrics
+
+_log = structlog.get_logger(__name__)
+
+_LONGEST_WAIT_S: Final = 30.0
+_QUIET_AFTER_S: Final = 300.0
+"""A stream that ran this long after a failure has recovered: its failures are counted from zero again."""
+
+_STOPPING_ERRORS: Final[Mapping[str, type[ControlPlaneError]]] = {
+    kind.__name__: kind for kind in (UnsupportedFeatureLevelError, LogContinuityError, InvariantViolationError)
+}
+"""Errors that another start would meet again. Spark reports them as text."""
+
+
+class Running(Protocol):
+    """A query of Spark, or what is seen as one from outside."""
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """Whether it runs."""
+
+    def exception(self) -> Exception | None:
+        """Why it failed."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
+class RestartedStream:
+    """One stream, which is started again after a failure, after a wait that doubles each time.
+
+    Spark 4.1 always fails once after a crash: it repeats the interrupted batch, commits it, and then fails on the
+    metrics of its Kafka source (SPARK-55271). The next start continues after that batch.
+
+    Args:
+        name: its topic, or what it makes.
+        starter: starts it where it was.
+        config: the pipeline's settings.
+        metrics: counts restarts.
+    """
+
+    def __init__(
+        self, name: str, starter: Callable[[], Running], config: PipelineConfig, metrics: PipelineMetrics
+    ) -> None:
+        self.name = name
+        self._starter = starter
+        self._config = config
+        self._restarts = metrics.stream_restarts.labels(name)
+        self._query: Running | None = None
+        self._failures = 0
+        self._start_again_at_s: float | None = None
+        self._started_at_s = 0.0
+
+    def start(self, now_s: float) -> None:
+        """Start it where it was; what its start raises is raised.
+
+        Args:
+            now_s: monotonic time.
+        """
+        self._started_at_s = now_s
+        self._query = self._starter()
+        self._start_again_at_s = None
+
+    def stop(self) -> None:
+        """Stop it if it runs. The next start goes on where it was."""
+        if self._query is not None and self._query.isActive:
+            self._query.stop()
+
+    def attend(self, now_s: float) -> None:
+        """Look whether it has failed, and start it again when it is time.
+
+        Args:
+            now_s: monotonic time.
+
+        Raises:
+            ControlPlaneError: another start would meet the same error, or it has failed too often in a row.
+        """
+        if self._start_again_at_s is not None:
+            if now_s >= self._start_again_at_s:
+                self._restarts.inc()
+                try:
+                    self.start(now_s)
+                except Exception as error:  # noqa: BLE001 - what it opens may be away; it counts as a failure
+                    self._wait(_text_of(error), now_s)
+        elif self._query is not None and not self._query.isActive:
+            reason = self._query.exception()
+            self._wait("it ended without an error" if reason is None else _text_of(reason), now_s)
+
+    def _wait(self, failure: str, now_s: float) -> None:
+        stopping = stopping_error(failure, self._config.kafka, f"what the stream of {self.name} reads")
+        if stopping is not None:
+            raise stopping
+        if now_s - self._started_at_s > _QUIET_AFTER_S:
+            self._failures = 0
+        self._failures += 1
+        if self._failures > self._config.restart_limit:
+            message = f"the stream of {self.name} failed {self._failures} times in a row, last with: {failure:.2000}"
+            raise LogUnavailableError(message)
+        wait_s = min(2.0 ** (self._failures - 1), _LONGEST_WAIT_S)
+        self._start_again_at_s = now_s + wait_s
+        _log.warning("stream failed and is started again", stream=self.name, wait_s=wait_s, failure=failure)
+
+
+def _text_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+def stopping_error(failure: str, kafka: KafkaConfig, read: str = "a topic") -> ControlPlaneError | None:
+    """The error in the text of a failed stream after which it must not be started again; None if there is none.
+
+    ``read`` describes what the stream reads, because Kafka's admin client does not name the topic that it was refused.
+    """
+    code = "TopicAuthorizationException"
+    if code in failure:
+        named = re.search(rf"{code}: .*topics?: \[(?P<topics>[^\]]+)\]", failure)
+        what = f"topic {named['topics']}" if named else read
+        return NotAllowedError(kafka.principal, "use", what, code)
+    refused = re.search(r"(?:Sasl|Ssl)AuthenticationException: (?P<message>[^\n]+)", failure)
+    if refused:
+        return ConfigurationError(
+            f"Kafka refuses the login of {kafka.principal}: {refused['message']}; check user, password, mechanism and "
+            "certificates in the security settings"
+        )
+    for name, kind in _STOPPING_ERRORS.items():
+        found = re.search(rf"{name}: (?P<message>[^\n]+)", failure)
+        if found:
+            return kind(found["message"])
+    return None
