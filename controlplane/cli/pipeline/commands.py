@@ -10,6 +10,7 @@ import click
 from controlplane import cli
 from controlplane.cli.common.extras import needs_extra
 from controlplane.cli.common.invocation import Invocation, pass_invocation
+from controlplane.cli.common.logging_setup import configure_logging
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.common.reading import reading
 from controlplane.cli.common.settings_option import parse_settings
@@ -25,8 +26,13 @@ _DIGITS_OF_DAYS: Final = 5
 
 
 @click.group()
-def pipeline() -> None:
+@click.pass_context
+def pipeline(context: click.Context) -> None:
     """The Spark application: the log and the loads as Delta tables."""
+    if context.invoked_subcommand != run.name:  # it prints, and ends: its log lines are read by a person
+        given = context.find_root().params
+        level = given["log_level"] or ("info" if given["verbose"] else "warning")
+        configure_logging(given["cluster"], level, given["log_format"], of_service=False)
 
 
 @pipeline.command("run")
