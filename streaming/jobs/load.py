@@ -33,6 +33,7 @@ from streaming.decode import KEY_VALUE_TYPE, dead_letter_records
 from streaming.driver_tables import DriverTable
 from streaming.load.batch_summary import files_of, implausible_figures, summary_of
 from streaming.load.before_cutoffs import before_cutoffs
+from streaming.load.bucket_files import bucket_files
 from streaming.load.bucket_fold import bucket_numbers, folded_files
 from streaming.load.candidates import (
     Evaluation,
@@ -48,7 +49,7 @@ from streaming.load.decoding import decoded_reports, samples_of
 from streaming.load.gone_bundles import REST_MS, GoneBundles, files_without
 from streaming.load.proposals import proposed_before
 from streaming.load.rows import node_of, node_row
-from streaming.load.stored_bundles import StoredBundles, bucket_files, stored_rows
+from streaming.load.stored_bundles import StoredBundles, stored_rows
 from streaming.metrics import PipelineMetrics
 from streaming.sinks import produce, query_id
 from streaming.sources import read_stream

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.sample_fold import (
@@ -30,11 +29,10 @@ from controlplane.core.bundles.load.sample_fold import (
 )
 from controlplane.core.bundles.reports import BundleLoad
 from controlplane.errors import InvariantViolationError
-from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.contracts.table import BUCKET_COLUMN
-from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, read_files, told
+from streaming.load.bucket_files import BUNDLE_SCHEMA, read_bucket, write_bucket
+from streaming.table_files import WRITTEN_TYPE, WrittenFile
 
-_SCHEMA: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
 _FIGURES: Final = BundleLoad._fields[1:]
 _TRIED_FOR_EACH: Final = 64
 """How many numbers are tried for each bucket: none with its remainder among them is one case in 10^27."""
@@ -85,10 +83,8 @@ def folded_files(
 
 def _fold_into_file(samples: pa.Table, folder: Path, stored: Mapping[int, Sequence[str]]) -> pa.Table:
     bucket = samples[BUCKET_COLUMN][0]
-    before = read_files(folder, stored.get(bucket.as_py(), ()), BUCKET_COLUMN, bucket, _SCHEMA)
-    writer = TableFileWriter(folder, BUCKET_COLUMN, str(bucket.as_py()), _SCHEMA)
-    writer.write(fold_bucket(before, samples))
-    return pa.Table.from_batches([told([writer.close()])])
+    before = read_bucket(folder, stored.get(bucket.as_py(), ()), bucket)
+    return pa.Table.from_batches([write_bucket(folder, bucket, fold_bucket(before, samples))])
 
 
 def fold_bucket(stored: pa.Table, samples: pa.Table) -> pa.Table:
@@ -128,7 +124,7 @@ def fold_bucket(stored: pa.Table, samples: pa.Table) -> pa.Table:
         "long_term": _average_structs(result.bundles.long_term, "long_term"),
         "folded_offsets": _offset_maps(result.folded, len(bundle_ids)),
     }
-    return pa.table([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
+    return pa.table([columns[name] for name in BUNDLE_SCHEMA.names], schema=BUNDLE_SCHEMA)
 
 
 def _numbered(stored: pa.ChunkedArray, sampled: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
@@ -177,12 +173,12 @@ def _newest(stored: pa.ChunkedArray, sampled: pa.ChunkedArray, places: Numbers) 
 
 def _average_structs(averages: AverageColumns, name: str) -> pa.StructArray:
     arrays = [pa.array(averages.sample_count), *(pa.array(mean) for mean in averages.load)]
-    return pa.StructArray.from_arrays(arrays, fields=list(_SCHEMA.field(name).type))
+    return pa.StructArray.from_arrays(arrays, fields=list(BUNDLE_SCHEMA.field(name).type))
 
 
 def _offset_maps(folded: FoldedOffsets, count: int) -> pa.MapArray:
     ends = np.searchsorted(folded.bundle, np.arange(count + 1)).astype(np.int32)
-    kind = _SCHEMA.field("folded_offsets").type
+    kind = BUNDLE_SCHEMA.field("folded_offsets").type
     return pa.MapArray.from_arrays(
         pa.array(ends), pa.array(folded.partition.astype(np.int32)), pa.array(folded.offset), type=kind
     )

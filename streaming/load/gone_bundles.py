@@ -8,19 +8,16 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from streaming.contracts.changes import BUNDLE_CHANGES_TABLE, BUNDLES_TABLE
-from streaming.contracts.loads import BUNDLE_LOAD_TABLE
-from streaming.contracts.table import BUCKET_COLUMN
 from streaming.driver_tables import DriverTable
-from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, read_files, told
+from streaming.load.bucket_files import read_buckets, write_bucket
+from streaming.table_files import WRITTEN_TYPE, WrittenFile
 
 _LOOK_BACK_MS: Final = 86_400_000
 """How long after its end a bundle may be forgotten: the pipeline may have been down for a time."""
 REST_MS: Final = 600_000
 """For how long a bundle has to have ended, and no report to have named it, until its row is forgotten."""
-_STORED: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
 
 
 class GoneBundles:
@@ -31,23 +28,21 @@ class GoneBundles:
     """
 
     def __init__(self, warehouse_dir: Path) -> None:
-        self._warehouse_dir = warehouse_dir
+        self._changes = DriverTable(warehouse_dir, BUNDLE_CHANGES_TABLE, "")
+        self._bundles = DriverTable(warehouse_dir, BUNDLES_TABLE, "")
         self._looked_for: set[tuple[str, int]] = set()
 
     def to_forget(self, now_ms: int) -> frozenset[str]:
         """Those whose rows are to be looked for at a log time; at each one, until no late report can name them."""
         is_end = pc.field("ended") & (pc.field("append_time_ms") >= now_ms - _LOOK_BACK_MS)
-        changes = DriverTable(self._warehouse_dir, BUNDLE_CHANGES_TABLE, "").rows(
-            is_end, ["bundle_id", "append_time_ms"]
-        )
+        changes = self._changes.rows(is_end, ["bundle_id", "append_time_ms"])
         ended_ms = {row["bundle_id"]: row["append_time_ms"] for row in changes.sort_by("append_time_ms").to_pylist()}
         self._looked_for &= ended_ms.items()
         ends = ended_ms.items() - self._looked_for
         due = {name for name, at_ms in ends if now_ms - at_ms >= REST_MS}
         if not due:
             return frozenset()
-        bundles = DriverTable(self._warehouse_dir, BUNDLES_TABLE, "")
-        again = bundles.rows(pc.field("bundle_id").isin(sorted(due)), ["bundle_id"])["bundle_id"].to_pylist()
+        again = self._bundles.rows(pc.field("bundle_id").isin(sorted(due)), ["bundle_id"])["bundle_id"].to_pylist()
         self._looked_for |= {(name, at_ms) for name, at_ms in ends if now_ms - at_ms >= 2 * REST_MS}
         return frozenset(due.difference(again))
 
@@ -56,7 +51,7 @@ def files_without(buckets: DataFrame, folder: Path, bundle_ids: Collection[str],
     """Write the buckets that have rows of these bundles, without those rows.
 
     Args:
-        buckets: as :func:`streaming.load.stored_bundles.bucket_files` makes them.
+        buckets: as :func:`streaming.load.bucket_files.bucket_files` makes them.
         folder: that of ``bundle_load``.
         bundle_ids: the bundles.
         before_ms: append time from which on a report keeps a row.
@@ -69,11 +64,7 @@ def _write_without(
     batches: Iterable[pa.RecordBatch], folder: Path, bundle_ids: Sequence[str], before_ms: int
 ) -> Iterator[pa.RecordBatch]:
     names = pa.array(bundle_ids, pa.string())
-    for batch in batches:
-        for bucket, paths in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
-            rows = read_files(folder, paths, BUCKET_COLUMN, bucket, _STORED)
-            is_gone = pc.and_(pc.is_in(rows["bundle_id"], names), pc.less(rows["report_time_ms"], before_ms))
-            if pc.any(is_gone).as_py():
-                writer = TableFileWriter(folder, BUCKET_COLUMN, str(bucket.as_py()), _STORED)
-                writer.write(rows.filter(pc.invert(is_gone)))
-                yield told([writer.close()])
+    for bucket, rows in read_buckets(batches, folder):
+        is_gone = pc.and_(pc.is_in(rows["bundle_id"], names), pc.less(rows["report_time_ms"], before_ms))
+        if pc.any(is_gone).as_py():
+            yield write_bucket(folder, bucket, rows.filter(pc.invert(is_gone)))

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -24,9 +24,8 @@ from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 from controlplane.core.bundles.splitting.limits import SplitLimits
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE, MESSAGE_LOAD_TYPE
-from streaming.contracts.table import BUCKET_COLUMN
+from streaming.load.bucket_files import read_buckets
 from streaming.load.rows import bundle_of
-from streaming.table_files import read_files
 
 _GROUP: Final = "node_group"
 _GROUPS_EACH_TASK: Final = 4
@@ -39,30 +38,22 @@ _SUMS_TYPE: Final = StructType(
     ]
 )
 _SUMS: Final = to_arrow_schema(_SUMS_TYPE)
-_STORED: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
-_BUCKET_FILES: Final = "bucket int, paths array<string>"
 _NODE_COLUMNS: Final = "node_id string, node_time_ms long, node_partition int, node_offset long"
-
-
-def bucket_files(session: SparkSession, files: Mapping[int, Sequence[str]]) -> DataFrame:
-    """A row for each bucket of ``bundle_load``, with its files."""
-    return session.createDataFrame([(bucket, list(paths)) for bucket, paths in files.items()], _BUCKET_FILES)
 
 
 def stored_rows(buckets: DataFrame, folder: Path) -> DataFrame:
     """The rows of ``bundle_load``, bucket by bucket.
 
     Args:
-        buckets: see :func:`bucket_files`.
+        buckets: see :func:`streaming.load.bucket_files.bucket_files`.
         folder: the table's.
     """
     return buckets.mapInArrow(functools.partial(_read_buckets, folder=folder), BUNDLE_LOAD_TABLE.schema)
 
 
 def _read_buckets(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for bucket, paths in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
-            yield from read_files(folder, paths, BUCKET_COLUMN, bucket, _STORED).to_batches()
+    for _, rows in read_buckets(batches, folder):
+        yield from rows.to_batches()
 
 
 class StoredBundles:
