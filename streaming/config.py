@@ -10,6 +10,7 @@ from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.errors import ConfigurationError
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.records import DECISIONS_TABLE
+from streaming.storage import StoragePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,9 @@ class PipelineConfig:
     Attributes:
         cluster: whose topics are read.
         kafka: addresses and settings of the log's Kafka.
-        warehouse_dir: the folder of the Delta tables, one folder each, and of the checkpoints in ``_checkpoints``.
+        warehouse_dir: the place of the Delta tables, a folder each.
+        checkpoints_dir: the place of the checkpoints, which only the driver needs, and Spark's own clients open; None:
+            ``_checkpoints`` beside the tables.
         spark: see :class:`SparkConfig`.
         rules: see :class:`LoadRuleConfig`.
         trigger_interval_ms: how often each stream looks for new records. A shorter interval gives fresher tables and
@@ -95,7 +98,7 @@ class PipelineConfig:
 
     cluster: ClusterConfig
     kafka: KafkaConfig
-    warehouse_dir: Path
+    warehouse_dir: StoragePath
     spark: SparkConfig
     rules: LoadRuleConfig = field(default_factory=LoadRuleConfig)
     trigger_interval_ms: int = 5_000
@@ -104,6 +107,7 @@ class PipelineConfig:
     maintenance_interval_ms: int = 3_600_000
     keep_days: Mapping[str, int] = field(default_factory=dict)
     restart_limit: int = 5
+    checkpoints_dir: StoragePath | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings with which nothing would be read."""
@@ -117,6 +121,6 @@ class PipelineConfig:
                 message = f"{days} days of {name} cannot be kept: at least 1 day of one of {', '.join(histories)}"
                 raise ConfigurationError(message)
 
-    def checkpoint_dir(self, query_name: str) -> Path:
+    def checkpoint_dir(self, query_name: str) -> StoragePath:
         """The folder of a stream's checkpoint. Without it the stream does not know which records are in the table."""
-        return self.warehouse_dir / "_checkpoints" / query_name
+        return (self.checkpoints_dir or self.warehouse_dir / "_checkpoints") / query_name

@@ -1,7 +1,6 @@
 """Creating tables from their contracts, and holding existing ones against them; by delta-rs, without Spark."""
 
 import json
-from pathlib import Path
 from typing import Final
 
 from deltalake import DeltaTable, Schema
@@ -11,11 +10,12 @@ from pyspark.sql.types import StructType
 from controlplane.errors import PrerequisiteError
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.table import BUCKET_COLUMN, COMMON_PROPERTIES, TableContract
+from streaming.storage import StoragePath
 
 _BUCKET_COUNT: Final = "controlplane.bucketCount"
 
 
-def create_missing(warehouse_dir: Path, bucket_count: int) -> frozenset[str]:
+def create_missing(warehouse_dir: StoragePath, bucket_count: int) -> frozenset[str]:
     """Create the missing tables, and hold the columns of existing ones against their contracts.
 
     Columns that a later version added to a contract are added to the table, without rewriting it. Columns that the
@@ -51,19 +51,19 @@ def create_missing(warehouse_dir: Path, bucket_count: int) -> frozenset[str]:
     return frozenset(created)
 
 
-def is_empty(warehouse_dir: Path, table: TableContract) -> bool:
+def is_empty(warehouse_dir: StoragePath, table: TableContract) -> bool:
     """Whether a table has no rows."""
-    return not DeltaTable(warehouse_dir / table.name).file_uris()
+    return not DeltaTable(str(warehouse_dir / table.name)).file_uris()
 
 
-def stored_bucket_count(warehouse_dir: Path, table: TableContract) -> int:
+def stored_bucket_count(warehouse_dir: StoragePath, table: TableContract) -> int:
     """Into how many buckets a table was divided when it was created.
 
     Raises:
         PrerequisiteError: the table does not say it.
     """
     path = warehouse_dir / table.name
-    number = DeltaTable(path).metadata().configuration.get(_BUCKET_COUNT, "")
+    number = DeltaTable(str(path)).metadata().configuration.get(_BUCKET_COUNT, "")
     if not number.isdigit() or number == "0":
         message = f"the table {path} has lost its property {_BUCKET_COUNT}: restore it, or move the whole "
         raise PrerequisiteError(message + "folder away and start afresh")
@@ -75,10 +75,10 @@ def first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _create(table: TableContract, path: Path, bucket_count: int) -> None:
+def _create(table: TableContract, path: StoragePath, bucket_count: int) -> None:
     buckets = {_BUCKET_COUNT: str(bucket_count)} if BUCKET_COLUMN in table.partitioned_by else {}
     DeltaTable.create(
-        path,
+        str(path),
         schema=Schema.from_json(table.schema.json()),
         mode="error",
         partition_by=list(table.partitioned_by),
@@ -89,8 +89,8 @@ def _create(table: TableContract, path: Path, bucket_count: int) -> None:
     )
 
 
-def _bring_up_to(table: TableContract, path: Path) -> None:
-    there = DeltaTable(path)
+def _bring_up_to(table: TableContract, path: StoragePath) -> None:
+    there = DeltaTable(str(path))
     stored = StructType.fromJson(json.loads(there.schema().to_json()))
     types = {each.name: each.dataType for each in stored.fields}
     missing = [each for each in table.fields if each.name not in types]

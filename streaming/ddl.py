@@ -1,13 +1,13 @@
 """The statements that make the tables and views known to a catalog: of Spark, of Hive, of Unity."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.views import ALL_VIEWS
+from streaming.storage import StoragePath
 
 
-def statements(warehouse_dir: Path, schema: str) -> Iterator[str]:
+def statements(warehouse_dir: StoragePath, schema: str) -> Iterator[str]:
     """Statements of SQL, in the order in which they have to be carried out. Carried out again they change nothing.
 
     Columns, comments and properties are the tables' own: a catalog reads them where the tables are.

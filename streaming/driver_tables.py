@@ -5,18 +5,19 @@ never writes them, also not for their upkeep: on an object store it would not se
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
-from controlplane.errors import InvariantViolationError
+from controlplane.errors import FencedError, InvariantViolationError
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
 from streaming.created_tables import stored_bucket_count
+from streaming.storage import StoragePath
 from streaming.table_files import WrittenFile
 
 
@@ -26,27 +27,26 @@ class DriverTable:
     Args:
         warehouse_dir: the folder of the tables.
         contract: the table's.
-        app_id: the writer's name; versions are counted for each name.
+        app_id: the writer's name; versions are counted for each name. A name has one writer at a time.
+
+    Attributes:
+        written_version: the writer's version with which it was last written, as far as this writer knows; None: it
+            never was.
     """
 
-    def __init__(self, warehouse_dir: Path, contract: TableContract, app_id: str) -> None:
+    def __init__(self, warehouse_dir: StoragePath, contract: TableContract, app_id: str) -> None:
         """Open it as it is now."""
         self.contract = contract
         self.folder = warehouse_dir / contract.name
-        self._table = DeltaTable(self.folder)
+        self._table = DeltaTable(str(self.folder))
         self._warehouse_dir = warehouse_dir
         self._app_id = app_id
         self._schema = pa.schema(self._table.schema().to_arrow())
-
-    @property
-    def written_version(self) -> int | None:
-        """The writer's version with which it was last written; None: it never was."""
-        return self._table.transaction_version(self._app_id)
+        self.written_version: int | None = self._stored_version()
 
     def has(self, version: int) -> bool:
         """Whether the writer's version is written, or a later one."""
-        written = self.written_version
-        return written is not None and written >= version
+        return self.written_version is not None and self.written_version >= version
 
     @property
     def bucket_count(self) -> int:
@@ -117,34 +117,47 @@ class DriverTable:
         return pa.Table.from_pylist(made, schema=self._schema)
 
     def _write(self, rows: pa.Table, version: int, **how: Any) -> None:  # noqa: ANN401 - passed on
-        self._table.update_incremental()  # upkeep commits, too, and removes what only an older version needs
-        write_deltalake(self._table, rows, commit_properties=self._written(version), **how)
-        self._table.update_incremental()
+        with self._committing(version) as properties:
+            write_deltalake(self._table, rows, commit_properties=properties, **how)
 
     def _commit(self, files: Sequence[WrittenFile], version: int, **how: Any) -> None:  # noqa: ANN401 - passed on
         if not files:
             return
         (column,) = self.contract.partitioned_by
-        self._table.update_incremental()
         now_ms = time.time_ns() // 1_000_000
-        self._table.create_write_transaction(
-            [
-                AddAction(
-                    path=file.path,
-                    size=file.size_bytes,
-                    partition_values={column: file.partition},
-                    modification_time=now_ms,
-                    data_change=True,
-                    stats=f'{{"numRecords":{file.row_count}}}',
-                )
-                for file in files
-            ],
-            schema=self._table.schema(),
-            partition_by=[column],
-            commit_properties=self._written(version),
-            **how,
-        )
-        self._table.update_incremental()
+        added: list[AddAction | RemoveAction] = [
+            AddAction(
+                path=file.path,
+                size=file.size_bytes,
+                partition_values={column: file.partition},
+                modification_time=now_ms,
+                data_change=True,
+                stats=f'{{"numRecords":{file.row_count}}}',
+            )
+            for file in files
+        ]
+        with self._committing(version) as properties:
+            self._table.create_write_transaction(
+                added, schema=self._table.schema(), partition_by=[column], commit_properties=properties, **how
+            )
 
-    def _written(self, version: int) -> CommitProperties:
-        return CommitProperties(app_transactions=[Transaction(self._app_id, version)])
+    @contextmanager
+    def _committing(self, version: int) -> Iterator[CommitProperties]:
+        """One commit, unless another process has written under this writer's name since the last one.
+
+        A process that does so between this look and the commit is found by Delta: it refuses the second transaction of
+        a name upon the same version.
+        """
+        self._table.update_incremental()  # upkeep commits, too, and removes what only an older version needs
+        stored = self._stored_version()
+        if stored != self.written_version:
+            raise FencedError(
+                f"the table {self.folder} was written by another process: it is at version {stored} of {self._app_id}, "
+                f"and this process has left it at {self.written_version}"
+            )
+        yield CommitProperties(app_transactions=[Transaction(self._app_id, version)])
+        self._table.update_incremental()
+        self.written_version = version
+
+    def _stored_version(self) -> int | None:
+        return self._table.transaction_version(self._app_id)

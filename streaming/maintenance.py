@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 from streaming import tables
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.table import TableContract
+from streaming.storage import StoragePath
 
 _log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ _COMPACTED_DAYS: Final = 1
 
 def maintain(
     session: SparkSession,
-    warehouse_dir: Path,
+    warehouse_dir: StoragePath,
     now: datetime | None = None,
     keep_days: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
@@ -58,8 +58,10 @@ def maintain(
             _log.info("table maintained", table=table.name, files=files)
 
 
-def _by_delta_rs(_: SparkSession, warehouse_dir: Path, table: TableContract, since: str, first_day: str | None) -> int:
-    there = deltalake.DeltaTable(warehouse_dir / table.name)
+def _by_delta_rs(
+    _: SparkSession, warehouse_dir: StoragePath, table: TableContract, since: str, first_day: str | None
+) -> int:
+    there = deltalake.DeltaTable(str(warehouse_dir / table.name))
     if first_day is not None:
         there.delete(f"day < '{first_day}'")
     if table.is_history:
@@ -70,7 +72,7 @@ def _by_delta_rs(_: SparkSession, warehouse_dir: Path, table: TableContract, sin
 
 
 def _by_spark(
-    session: SparkSession, warehouse_dir: Path, table: TableContract, since: str, first_day: str | None
+    session: SparkSession, warehouse_dir: StoragePath, table: TableContract, since: str, first_day: str | None
 ) -> int:
     delta = DeltaTable.forPath(session, tables.table_path(warehouse_dir, table))
     if first_day is not None:

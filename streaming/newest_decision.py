@@ -1,6 +1,5 @@
 """The newest decision in the table of decisions, found by the statistics of its files, without Spark."""
 
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -9,6 +8,7 @@ from deltalake import DeltaTable
 
 from controlplane.core.values.identifiers import Seq
 from streaming.contracts.records import DECISIONS_TABLE
+from streaming.storage import StoragePath
 
 _GREATEST_SEQ: Final = "max.seq"
 
@@ -20,13 +20,13 @@ class NewestDecision(NamedTuple):
     seq: Seq
 
 
-def newest_decision(warehouse_dir: Path) -> NewestDecision | None:
+def newest_decision(warehouse_dir: StoragePath) -> NewestDecision | None:
     """The newest decision in the table; None if it is empty.
 
     Args:
         warehouse_dir: the folder of the tables, which are there.
     """
-    table = DeltaTable(warehouse_dir / DECISIONS_TABLE.name)
+    table = DeltaTable(str(warehouse_dir / DECISIONS_TABLE.name))
     actions = pa.table(table.get_add_actions(flatten=True))
     # Files without statistics are read whole.
     told = pc.max(actions[_GREATEST_SEQ]).as_py() if _GREATEST_SEQ in actions.column_names else None

@@ -4,18 +4,17 @@ The application id is the streaming query's own id, which is in the checkpoint. 
 gets a new id, so that Delta does not take its new batches for old ones and drop them silently.
 """
 
-from pathlib import Path
-
 from pyspark.sql import DataFrame
 
 from controlplane.config import KafkaConfig
 from controlplane.errors import InvariantViolationError
 from streaming.contracts.table import TableContract
 from streaming.sources import client_options
+from streaming.storage import StoragePath
 from streaming.tables import table_path
 
 
-def append_once(rows: DataFrame, table: TableContract, warehouse_dir: Path, app_id: str, batch_id: int) -> None:
+def append_once(rows: DataFrame, table: TableContract, warehouse_dir: StoragePath, app_id: str, batch_id: int) -> None:
     """Add rows to a table; has no effect if this batch was added before.
 
     Args:

@@ -6,12 +6,13 @@ that crashed. Upkeep removes it.
 
 import uuid
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from streaming.storage import ObjectPath, StoragePath
 
 
 class WrittenFile(NamedTuple):
@@ -51,15 +52,14 @@ class TableFileWriter:
         schema: the table's columns.
     """
 
-    def __init__(self, folder: Path, column: str, partition: str, schema: pa.Schema) -> None:
+    def __init__(self, folder: StoragePath, column: str, partition: str, schema: pa.Schema) -> None:
         """Open the file."""
         self._partition = partition
-        self._folder = folder
         self._path = f"{column}={partition}/part-{uuid.uuid4()}.parquet"
         self._schema = schema.remove(schema.get_field_index(column))
         self._row_count = 0
-        (folder / self._path).parent.mkdir(parents=True, exist_ok=True)
-        self._writer = pq.ParquetWriter(folder / self._path, self._schema, compression="snappy")
+        self._stream = _output(folder / self._path)
+        self._writer = pq.ParquetWriter(self._stream, self._schema, compression="snappy")
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; columns that the file does not have are left out."""
@@ -69,11 +69,14 @@ class TableFileWriter:
     def close(self) -> WrittenFile:
         """End the file."""
         self._writer.close()
-        size_bytes = (self._folder / self._path).stat().st_size
+        size_bytes = self._stream.tell()
+        self._stream.close()
         return WrittenFile(self._path, self._partition, size_bytes, self._row_count)
 
 
-def read_files(folder: Path, paths: Sequence[str], column: str, partition: pa.Scalar, schema: pa.Schema) -> pa.Table:
+def read_files(
+    folder: StoragePath, paths: Sequence[str], column: str, partition: pa.Scalar, schema: pa.Schema
+) -> pa.Table:
     """The rows of files of one partition, with the column by which the table is divided.
 
     Args:
@@ -84,10 +87,22 @@ def read_files(folder: Path, paths: Sequence[str], column: str, partition: pa.Sc
         schema: the table's columns; one that a file does not have is null in its rows.
     """
     inside = schema.remove(schema.get_field_index(column))
-    tables = [pq.ParquetFile(folder / path).read() for path in paths]
+    tables = [_read(folder / path) for path in paths]
     rows = pa.concat_tables([_with_schema(table, inside) for table in tables]) if tables else inside.empty_table()
     divided = pa.repeat(partition, rows.num_rows)
     return rows.append_column(schema.field(column), divided).select(schema.names)
+
+
+def _output(path: StoragePath) -> pa.NativeFile:
+    if isinstance(path, ObjectPath):
+        return path.open_output()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return pa.OSFile(str(path), "wb")
+
+
+def _read(path: StoragePath) -> pa.Table:
+    with path.open_input() if isinstance(path, ObjectPath) else pa.OSFile(str(path)) as file:
+        return pq.ParquetFile(file).read()
 
 
 def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -7,7 +7,6 @@ and becomes a record that is refused again.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 from streaming.columns import KIND_COLUMN
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC
 from streaming.contracts.table import TableContract
+from streaming.storage import StoragePath
 
 _KINDS: Final[Mapping[str, Mapping[str, type]]] = {
     HEARTBEATS: {"heartbeat": Heartbeat, "tick": Tick},
@@ -63,7 +63,7 @@ class TableLogReader:
         warehouse_dir: the folder of the tables.
     """
 
-    def __init__(self, warehouse_dir: Path) -> None:
+    def __init__(self, warehouse_dir: StoragePath) -> None:
         """Open the tables, and see which partitions there are."""
         topics = (DECISIONS, *_KINDS)
         self._tables = {topic: _opened(warehouse_dir, TABLE_OF_TOPIC[topic]) for topic in topics}
@@ -223,8 +223,8 @@ class TableLogReader:
         return 0 if extent is None else extent.end
 
 
-def _opened(warehouse_dir: Path, table: TableContract) -> pa_dataset.Dataset:
-    return DeltaTable(warehouse_dir / table.name).to_pyarrow_dataset()
+def _opened(warehouse_dir: StoragePath, table: TableContract) -> pa_dataset.Dataset:
+    return DeltaTable(str(warehouse_dir / table.name)).to_pyarrow_dataset()
 
 
 def decision_of(row: Mapping[str, Any]) -> Decision:

@@ -1,19 +1,18 @@
 """Opening Delta tables by their contracts in Spark, in a folder each."""
 
-from pathlib import Path
-
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from streaming.contracts.table import TableContract
+from streaming.storage import StoragePath
 
 
-def table_path(warehouse_dir: Path, table: TableContract) -> str:
+def table_path(warehouse_dir: StoragePath, table: TableContract) -> str:
     """The table's folder."""
     return str(warehouse_dir / table.name)
 
 
-def read(session: SparkSession, warehouse_dir: Path, table: TableContract) -> DataFrame:
+def read(session: SparkSession, warehouse_dir: StoragePath, table: TableContract) -> DataFrame:
     """The table as it is now."""
     return session.read.format("delta").load(table_path(warehouse_dir, table))
 

@@ -1,23 +1,26 @@
-"""The folder of the tables as it is seen without Spark: which tables are there, and of which cluster."""
+"""The place of the tables as it is seen without Spark: which tables are there, and of which cluster."""
 
-from pathlib import Path
 from typing import Final
 
 from controlplane.errors import PrerequisiteError
+from streaming.storage import StoragePath
 
 _OWNER_FILE: Final = "cluster"
 
 
-def table_names(warehouse_dir: Path) -> tuple[str, ...]:
+def table_names(warehouse_dir: StoragePath) -> tuple[str, ...]:
     """The tables that a pipeline has created in a folder, by their names, sorted."""
-    return tuple(sorted(log.parent.name for log in warehouse_dir.glob("*/_delta_log") if log.is_dir()))
+    if not warehouse_dir.is_dir():
+        return ()
+    folders = [each for each in warehouse_dir.iterdir() if not each.name.startswith("_")]
+    return tuple(sorted(each.name for each in folders if (each / "_delta_log").is_dir()))
 
 
-def refuse_without_tables(warehouse_dir: Path, cluster: str) -> None:
+def refuse_without_tables(warehouse_dir: StoragePath, cluster: str) -> None:
     """Check that there are tables to query.
 
     Raises:
-        PrerequisiteError: the folder has no tables of this cluster.
+        PrerequisiteError: the folder has no tables of this cluster, or cannot be read.
     """
     owner = cluster_of(warehouse_dir)
     if not table_names(warehouse_dir) or owner not in (None, cluster):
@@ -27,15 +30,21 @@ def refuse_without_tables(warehouse_dir: Path, cluster: str) -> None:
         )
 
 
-def cluster_of(warehouse_dir: Path) -> str | None:
-    """The name of the cluster whose tables these are; None if the folder does not have it."""
+def cluster_of(warehouse_dir: StoragePath) -> str | None:
+    """The name of the cluster whose tables these are; None if the folder does not have it.
+
+    Raises:
+        PrerequisiteError: it cannot be read.
+    """
     try:
         return (warehouse_dir / _OWNER_FILE).read_text(encoding="utf-8").strip() or None
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise PrerequisiteError(f"the folder of the tables, {warehouse_dir}, cannot be read: {error}") from error
 
 
-def claim(warehouse_dir: Path, cluster: str) -> None:
+def name_cluster(warehouse_dir: StoragePath, cluster: str) -> None:
     """Store the name of the cluster. A folder without a name becomes this cluster's.
 
     Raises:

@@ -8,7 +8,6 @@ Without its tables everything is made anew from ``decisions``, whatever Kafka st
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow.compute as pc
@@ -24,6 +23,7 @@ from streaming.contracts.changes import INTENT_ANSWERS_TABLE, NODE_CHANGES_TABLE
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
 from streaming.driver_tables import DriverTable
+from streaming.storage import StoragePath
 
 APP_ID: Final = "controlplane.changes"
 """The name of this writer in the commits of its tables."""
@@ -55,9 +55,9 @@ class ChangesFollower:
         warehouse_dir: the folder of the tables, which are there.
     """
 
-    def __init__(self, warehouse_dir: Path) -> None:
+    def __init__(self, warehouse_dir: StoragePath) -> None:
         """Open the tables, and see how far they are."""
-        self._decisions = DeltaTable(warehouse_dir / DECISIONS_TABLE.name)
+        self._decisions = DeltaTable(str(warehouse_dir / DECISIONS_TABLE.name))
         self._seen_version: int | None = None
 
         def opened(contract: TableContract) -> DriverTable:

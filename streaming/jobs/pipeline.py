@@ -20,7 +20,7 @@ from streaming.jobs.restarts import RestartedStream, Running
 from streaming.maintenance import maintain
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session
-from streaming.warehouse import claim
+from streaming.warehouse import name_cluster
 
 _log = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ def run(
         UnsupportedFeatureLevelError: a newer version wrote a decision.
         ConfigurationError: Kafka refuses the login, or does not allow what the pipeline needs.
     """
-    claim(config.warehouse_dir, config.cluster.name)
+    name_cluster(config.warehouse_dir, config.cluster.name)
     session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark)
     try:
         run_in(session, config, stop, on_started, metrics or PipelineMetrics())

@@ -1,7 +1,6 @@
 """The files of ``bundle_load``: one bucket's rows at a time, read and written by executors."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.contracts.table import BUCKET_COLUMN
+from streaming.storage import StoragePath
 from streaming.table_files import TableFileWriter, read_files, told
 
 BUNDLE_SCHEMA: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
@@ -22,7 +22,7 @@ def bucket_files(session: SparkSession, files: Mapping[int, Sequence[str]]) -> D
     return session.createDataFrame([(bucket, list(paths)) for bucket, paths in files.items()], _BUCKET_FILES)
 
 
-def read_buckets(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[tuple[pa.Scalar, pa.Table]]:
+def read_buckets(batches: Iterable[pa.RecordBatch], folder: StoragePath) -> Iterator[tuple[pa.Scalar, pa.Table]]:
     """Each bucket and its rows.
 
     Args:
@@ -34,12 +34,12 @@ def read_buckets(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[tu
             yield bucket, read_bucket(folder, paths, bucket)
 
 
-def read_bucket(folder: Path, paths: Sequence[str], bucket: pa.Scalar) -> pa.Table:
+def read_bucket(folder: StoragePath, paths: Sequence[str], bucket: pa.Scalar) -> pa.Table:
     """The rows of one bucket, which these files have."""
     return read_files(folder, paths, BUCKET_COLUMN, bucket, BUNDLE_SCHEMA)
 
 
-def write_bucket(folder: Path, bucket: pa.Scalar, rows: pa.Table) -> pa.RecordBatch:
+def write_bucket(folder: StoragePath, bucket: pa.Scalar, rows: pa.Table) -> pa.RecordBatch:
     """Write the rows of one bucket into one file, and tell of it."""
     writer = TableFileWriter(folder, BUCKET_COLUMN, str(bucket.as_py()), BUNDLE_SCHEMA)
     writer.write(rows)

@@ -5,7 +5,6 @@ the translation: ids to numbers and back. The fold is the core's.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -31,6 +30,7 @@ from controlplane.core.bundles.reports import BundleLoad
 from controlplane.errors import InvariantViolationError
 from streaming.contracts.table import BUCKET_COLUMN
 from streaming.load.bucket_files import BUNDLE_SCHEMA, read_bucket, write_bucket
+from streaming.storage import StoragePath
 from streaming.table_files import WRITTEN_TYPE, WrittenFile
 
 _FIGURES: Final = BundleLoad._fields[1:]
@@ -62,7 +62,7 @@ def in_buckets(samples: DataFrame, numbers: Sequence[int]) -> DataFrame:
 
 
 def folded_files(
-    samples: DataFrame, folder: Path, stored: Mapping[int, Sequence[str]], numbers: Sequence[int]
+    samples: DataFrame, folder: StoragePath, stored: Mapping[int, Sequence[str]], numbers: Sequence[int]
 ) -> list[WrittenFile]:
     """Write the rows of every bucket that has samples, after them; one file each.
 
@@ -81,7 +81,7 @@ def folded_files(
     return [WrittenFile(*row) for row in rows]
 
 
-def _fold_into_file(samples: pa.Table, folder: Path, stored: Mapping[int, Sequence[str]]) -> pa.Table:
+def _fold_into_file(samples: pa.Table, folder: StoragePath, stored: Mapping[int, Sequence[str]]) -> pa.Table:
     bucket = samples[BUCKET_COLUMN][0]
     before = read_bucket(folder, stored.get(bucket.as_py(), ()), bucket)
     return pa.Table.from_batches([write_bucket(folder, bucket, fold_bucket(before, samples))])

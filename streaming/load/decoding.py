@@ -7,7 +7,6 @@ its bundles go on to Spark, because nested rows of bundles cost Spark several ti
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from streaming.columns import spark_type
 from streaming.contracts.records import LOAD_REPORT_COLUMNS, LOAD_REPORTS_TABLE
 from streaming.decode import REFUSAL_TYPE, RawRow, decode_payload, framing_of
+from streaming.storage import StoragePath
 from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, told
 
 _PLACE: Final = ("partition", "offset", "append_time_ms")
@@ -70,7 +70,7 @@ class DecodedBatch(NamedTuple):
 
 
 def decoded_reports(
-    records: DataFrame, schema_ids: Mapping[int, str], weights: ResourceWeights, history_folder: Path
+    records: DataFrame, schema_ids: Mapping[int, str], weights: ResourceWeights, history_folder: StoragePath
 ) -> DataFrame:
     """The records of ``load-reports`` with the columns of :data:`DECODED_TYPE`.
 
@@ -98,7 +98,7 @@ def _decode_all(
     batches: Iterable[pa.RecordBatch],
     schema_ids: tuple[tuple[int, str], ...],
     weights: ResourceWeights,
-    history_folder: Path,
+    history_folder: StoragePath,
 ) -> Iterator[pa.RecordBatch]:
     framing = framing_of(schema_ids)
     files: dict[int, TableFileWriter] = {}
@@ -110,7 +110,7 @@ def _decode_all(
     yield _files([writer.close() for writer in files.values()])
 
 
-def _write_by_day(history: pa.Table, folder: Path, files: dict[int, TableFileWriter]) -> None:
+def _write_by_day(history: pa.Table, folder: StoragePath, files: dict[int, TableFileWriter]) -> None:
     days = history["append_time_ms"].to_numpy() // _DAY_MS
     for day in np.unique(days).tolist():
         if day not in files:

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame
 from streaming.contracts.changes import BUNDLE_CHANGES_TABLE, BUNDLES_TABLE
 from streaming.driver_tables import DriverTable
 from streaming.load.bucket_files import read_buckets, write_bucket
+from streaming.storage import StoragePath
 from streaming.table_files import WRITTEN_TYPE, WrittenFile
 
 _LOOK_BACK_MS: Final = 86_400_000
@@ -27,7 +27,7 @@ class GoneBundles:
         warehouse_dir: the folder of the tables.
     """
 
-    def __init__(self, warehouse_dir: Path) -> None:
+    def __init__(self, warehouse_dir: StoragePath) -> None:
         self._changes = DriverTable(warehouse_dir, BUNDLE_CHANGES_TABLE, "")
         self._bundles = DriverTable(warehouse_dir, BUNDLES_TABLE, "")
         self._looked_for: set[tuple[str, int]] = set()
@@ -47,7 +47,9 @@ class GoneBundles:
         return frozenset(due.difference(again))
 
 
-def files_without(buckets: DataFrame, folder: Path, bundle_ids: Collection[str], before_ms: int) -> list[WrittenFile]:
+def files_without(
+    buckets: DataFrame, folder: StoragePath, bundle_ids: Collection[str], before_ms: int
+) -> list[WrittenFile]:
     """Write the buckets that have rows of these bundles, without those rows.
 
     Args:
@@ -61,7 +63,7 @@ def files_without(buckets: DataFrame, folder: Path, bundle_ids: Collection[str],
 
 
 def _write_without(
-    batches: Iterable[pa.RecordBatch], folder: Path, bundle_ids: Sequence[str], before_ms: int
+    batches: Iterable[pa.RecordBatch], folder: StoragePath, bundle_ids: Sequence[str], before_ms: int
 ) -> Iterator[pa.RecordBatch]:
     names = pa.array(bundle_ids, pa.string())
     for bucket, rows in read_buckets(batches, folder):

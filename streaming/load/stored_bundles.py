@@ -5,7 +5,6 @@ Only rows that a rule may choose, and one row for each node, reach the driver.
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -26,6 +25,7 @@ from controlplane.core.bundles.splitting.limits import SplitLimits
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE, MESSAGE_LOAD_TYPE
 from streaming.load.bucket_files import read_buckets
 from streaming.load.rows import bundle_of
+from streaming.storage import StoragePath
 
 _GROUP: Final = "node_group"
 _GROUPS_EACH_TASK: Final = 4
@@ -41,7 +41,7 @@ _SUMS: Final = to_arrow_schema(_SUMS_TYPE)
 _NODE_COLUMNS: Final = "node_id string, node_time_ms long, node_partition int, node_offset long"
 
 
-def stored_rows(buckets: DataFrame, folder: Path) -> DataFrame:
+def stored_rows(buckets: DataFrame, folder: StoragePath) -> DataFrame:
     """The rows of ``bundle_load``, bucket by bucket.
 
     Args:
@@ -51,7 +51,7 @@ def stored_rows(buckets: DataFrame, folder: Path) -> DataFrame:
     return buckets.mapInArrow(functools.partial(_read_buckets, folder=folder), BUNDLE_LOAD_TABLE.schema)
 
 
-def _read_buckets(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
+def _read_buckets(batches: Iterable[pa.RecordBatch], folder: StoragePath) -> Iterator[pa.RecordBatch]:
     for _, rows in read_buckets(batches, folder):
         yield from rows.to_batches()
 

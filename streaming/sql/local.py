@@ -7,7 +7,6 @@ database is in memory, shut off from files and networks once it is set up; it kn
 
 import json
 import re
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
@@ -17,6 +16,7 @@ from deltalake.exceptions import DeltaError
 from controlplane.errors import UserError
 from streaming.contracts.views import View
 from streaming.sql.answers import QueryResult, SqlEngine, plain, refused
+from streaming.storage import StoragePath
 from streaming.warehouse import table_names
 
 _SETTINGS: Final = (
@@ -42,7 +42,7 @@ class LocalEngine(SqlEngine):
         warehouse_dir: the folder of the tables.
     """
 
-    def __init__(self, warehouse_dir: Path) -> None:
+    def __init__(self, warehouse_dir: StoragePath) -> None:
         """Set up the database."""
         super().__init__(table_names(warehouse_dir))
         self._warehouse_dir = warehouse_dir
@@ -91,7 +91,7 @@ class LocalEngine(SqlEngine):
 
     def _open(self, name: str) -> None:
         try:
-            dataset = DeltaTable(self._warehouse_dir / name).to_pyarrow_dataset()
+            dataset = DeltaTable(str(self._warehouse_dir / name)).to_pyarrow_dataset()
         except DeltaError as error:
             raise UserError(f"the table {name} cannot be read: {str(error).partition(chr(10))[0]}") from error
         self._database.register(name, dataset)

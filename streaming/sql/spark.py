@@ -1,7 +1,5 @@
 """The engine for Spark's dialect, and for tables that only Spark reads. Its session takes 5 to 20 s to start."""
 
-from pathlib import Path
-
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -10,6 +8,7 @@ from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.views import View
 from streaming.sql.answers import QueryResult, SqlEngine, plain
 from streaming.sql.spark_plans import require_query, shut_off
+from streaming.storage import StoragePath
 from streaming.warehouse import table_names
 
 
@@ -21,7 +20,7 @@ class SparkEngine(SqlEngine):
         warehouse_dir: the folder of the tables.
     """
 
-    def __init__(self, session: SparkSession, warehouse_dir: Path) -> None:
+    def __init__(self, session: SparkSession, warehouse_dir: StoragePath) -> None:
         """Shut the session off from everything but the tables."""
         there = table_names(warehouse_dir)
         self._contracts = {table.name: table for table in ALL_TABLES if table.name in there}

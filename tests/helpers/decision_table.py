@@ -1,12 +1,12 @@
 """The table of decisions written without Spark, as its stream writes it: a file for each batch."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from controlplane.codec.decisions import encode_decision
 from controlplane.core.log.decision import Decision
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.driver_tables import DriverTable
+from streaming.storage import StoragePath
 from streaming.transforms.decision_rows import LogRecord, decision_rows
 
 APPENDED_EVERY_MS = 1_000
@@ -27,7 +27,7 @@ class DecisionTable:
         decisions: what will be in it.
     """
 
-    def __init__(self, warehouse_dir: Path, decisions: Sequence[Decision]) -> None:
+    def __init__(self, warehouse_dir: StoragePath, decisions: Sequence[Decision]) -> None:
         """Open the table."""
         self._table = DriverTable(warehouse_dir, DECISIONS_TABLE, "test")
         names = DECISIONS_TABLE.columns

@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from deltalake.exceptions import CommitFailedError
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
-from streaming.contracts.loads import BUNDLE_LOAD_TABLE
+from controlplane.errors import FencedError
+from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing
 from streaming.driver_tables import DriverTable
+from streaming.storage import StoragePath
 from streaming.table_files import TableFileWriter, WrittenFile, read_files, told
 from tests.helpers.load_logs import report
 from tests.helpers.pipeline_world import bundle_load
@@ -29,7 +33,7 @@ def bundle_rows(*names: str, bucket: int = 3) -> pa.Table:
     return pa.Table.from_pylist([{**row, "bucket": bucket} for row in rows], schema=SCHEMA)
 
 
-def written(folder: Path, *parts: pa.Table, bucket: int = 3) -> WrittenFile:
+def written(folder: StoragePath, *parts: pa.Table, bucket: int = 3) -> WrittenFile:
     """A file with these rows."""
     writer = TableFileWriter(folder, "bucket", str(bucket), SCHEMA)
     for part in parts:
@@ -85,7 +89,7 @@ def test_history_is_divided_by_day(tmp_path: Path) -> None:
         assert_kept(tmp_path, contract)
 
 
-def assert_kept(folder: Path, contract: TableContract) -> None:
+def assert_kept(folder: StoragePath, contract: TableContract) -> None:
     """A row whose columns may all be null is there after the commit."""
     table = DriverTable(folder, contract, "app")
     schema = to_arrow_schema(contract.schema)
@@ -96,3 +100,26 @@ def assert_kept(folder: Path, contract: TableContract) -> None:
     table.append_files([writer.close()], 1)
     (kept,) = table.rows().to_pylist()
     assert kept == {**row.to_pylist()[0], "day": date(2026, 1, 2)}
+
+
+def test_a_second_writer_of_one_name_is_found(tmp_path: Path) -> None:
+    """What it has written is not written again; what opens the table afterwards goes on behind it."""
+    create_missing(tmp_path, bucket_count=2)
+    first, second = (DriverTable(tmp_path, BROKER_LOAD_TABLE, "app") for _ in range(2))
+    first.replace((), 0)
+    with pytest.raises(FencedError, match="is at version 0 of app, and this process has left it at None"):
+        second.replace((), 0)
+    DriverTable(tmp_path, BROKER_LOAD_TABLE, "another").replace((), 7)
+    first.replace((), 1)
+    again = DriverTable(tmp_path, BROKER_LOAD_TABLE, "app")
+    assert again.has(1)
+    again.replace((), 2)
+
+
+def test_of_two_that_write_at_once_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have looked before either wrote."""
+    create_missing(tmp_path, bucket_count=2)
+    first, second = (DriverTable(tmp_path, BROKER_LOAD_TABLE, "app") for _ in range(2))
+    monkeypatch.setattr(second, "_stored_version", lambda: first.replace((), 0))
+    with pytest.raises(CommitFailedError, match="Concurrent transaction failed"):
+        second.replace((), 0)

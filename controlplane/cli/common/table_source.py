@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.cli.common.extras import needs_extra
 from controlplane.inspection.source import LogSource
+from streaming.storage import StoragePath
 from streaming.warehouse import cluster_of, refuse_without_tables
 
 
-def newest_seq(tables_dir: Path) -> int:
+def newest_seq(tables_dir: StoragePath) -> int:
     """The seq of the newest decision in the tables of a folder; 0 if there is none."""
     from streaming.newest_decision import newest_decision
 
@@ -19,7 +19,7 @@ def newest_seq(tables_dir: Path) -> int:
 
 
 @contextmanager
-def reading_tables(tables_dir: Path, cluster: str) -> Iterator[LogSource]:
+def reading_tables(tables_dir: StoragePath, cluster: str) -> Iterator[LogSource]:
     """The log that the pipeline has written to a folder, as it is now.
 
     Args:

@@ -15,19 +15,17 @@ from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.common.table_source import newest_seq, reading_tables
+from controlplane.cli.common.tables_option import tables_dir_option
 from controlplane.cli.intent_commands.operating import slot_policy_files_option
 from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.inspection.audit_findings import DIFFERENCE_FIELDS, audit_document, difference_rows
 from controlplane.inspection.auditing import Auditor
 from controlplane.inspection.source import LogSource
+from streaming.storage import StoragePath
 
 
 @click.command("audit")
-@click.option(
-    "--tables-dir",
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="Audit the log that the pipeline has written to this folder of tables, in place of Kafka's.",
-)
+@tables_dir_option("Audit the log that the pipeline has written to these tables, in place of Kafka's.")
 @slot_policy_files_option
 @limit_option
 @format_option
@@ -35,7 +33,7 @@ from controlplane.inspection.source import LogSource
 def audit(
     invocation: Invocation,
     *,
-    tables_dir: Path | None,
+    tables_dir: StoragePath | None,
     slot_policy_files: tuple[Path, ...],
     limit: int,
     output_format: OutputFormat,
@@ -93,7 +91,7 @@ def _extent_of_tables(log_audit: LogAudit, unread: int) -> str:
     )
 
 
-def _source(invocation: Invocation, tables_dir: Path | None) -> AbstractContextManager[LogSource]:
+def _source(invocation: Invocation, tables_dir: StoragePath | None) -> AbstractContextManager[LogSource]:
     return reading(invocation, work="") if tables_dir is None else reading_tables(tables_dir, invocation.cluster.name)
 
 

@@ -15,7 +15,9 @@ from controlplane.cli.common.metrics_server import metrics_port_option, serve_me
 from controlplane.cli.common.reading import reading
 from controlplane.cli.common.settings_option import parse_settings
 from controlplane.cli.common.stopping import stop_on_signals
+from controlplane.cli.common.tables_option import StoragePathType, tables_dir_option
 from controlplane.errors import ConfigurationError
+from streaming.storage import StoragePath
 from streaming.warehouse import cluster_of, refuse_without_tables
 
 if TYPE_CHECKING:
@@ -36,10 +38,12 @@ def pipeline(context: click.Context) -> None:
 
 
 @pipeline.command("run")
+@tables_dir_option("Where the tables are, a folder or s3a://BUCKET/PREFIX.  [default: delta in --data-dir]")
 @click.option(
-    "--tables-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of the tables and checkpoints.  [default: delta in --data-dir]",
+    "--checkpoints-dir",
+    type=StoragePathType(),
+    metavar="FOLDER_OR_URI",
+    help="Where the checkpoints are, which the driver alone needs.  [default: _checkpoints beside the tables]",
 )
 @click.option("--cores", type=click.IntRange(min=1), default=2, help="How many tasks run at once.")
 @click.option(
@@ -86,7 +90,8 @@ def pipeline(context: click.Context) -> None:
 def run(  # noqa: PLR0913 - one parameter for each option
     invocation: Invocation,
     *,
-    tables_dir: Path | None,
+    tables_dir: StoragePath | None,
+    checkpoints_dir: StoragePath | None,
     cores: int,
     master: str,
     memory_mib: int,
@@ -110,6 +115,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         trigger_interval_ms=trigger_interval_ms,
         bucket_count=bucket_count,
         keep_days=_days_of(kept),
+        checkpoints_dir=None if checkpoints_dir is None else checkpoints_dir.absolute(),
     )
     with stop_on_signals() as stop:
         with reading(invocation):
@@ -120,11 +126,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
 
 @pipeline.command("ddl")
-@click.option(
-    "--tables-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of the tables.  [default: delta in --data-dir]",
-)
+@tables_dir_option("Where the tables are.  [default: delta in --data-dir]")
 @click.option(
     "--schema",
     default="controlplane",
@@ -132,7 +134,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     help="The schema that gets them, with its catalog if it needs one, such as main.controlplane.",
 )
 @pass_invocation
-def ddl(invocation: Invocation, *, tables_dir: Path | None, schema: str) -> None:
+def ddl(invocation: Invocation, *, tables_dir: StoragePath | None, schema: str) -> None:
     """Print the statements that make tables and views known to a catalog of Spark, Hive or Unity."""
     with needs_spark():
         from streaming.ddl import statements

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,10 +10,12 @@ import click
 from controlplane.cli.common.extras import needs_extra
 from controlplane.cli.common.invocation import DELTA_FOLDER, DEMO_FOLDER, Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.common.tables_option import tables_dir_option
 from controlplane.cli.pipeline.commands import needs_spark, spark_config
 from controlplane.cli.pipeline.quiet_start import quiet_start
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import PrerequisiteError, UserError
+from streaming.storage import StoragePath
 from streaming.warehouse import cluster_of, refuse_without_tables
 
 if TYPE_CHECKING:
@@ -30,11 +31,7 @@ class Engine(Enum):
 
 @click.command("sql")
 @click.argument("statements", nargs=-1, required=True, metavar="STATEMENT...")
-@click.option(
-    "--tables-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of the tables.  [default: delta in --data-dir, or the demo's]",
-)
+@tables_dir_option("Where the tables are.  [default: delta in --data-dir, or the demo's]")
 @click.option(
     "--engine",
     type=click.Choice(Engine, case_sensitive=False),
@@ -49,7 +46,7 @@ def sql(
     invocation: Invocation,
     *,
     statements: tuple[str, ...],
-    tables_dir: Path | None,
+    tables_dir: StoragePath | None,
     engine: Engine,
     output_format: OutputFormat,
 ) -> None:
@@ -98,19 +95,19 @@ def _refuse_twins(columns: Sequence[str]) -> None:
         raise UserError(f"several columns are named {', '.join(twins)}: give each a name of its own with AS")
 
 
-def _local() -> Callable[[Path], "SqlEngine"]:
+def _local() -> Callable[[StoragePath], "SqlEngine"]:
     with needs_extra("sql", "controlplane sql", {"deltalake", "duckdb", "pyarrow"}):
         from streaming.sql.local import LocalEngine
 
     return LocalEngine
 
 
-def _spark() -> Callable[[Path], "SqlEngine"]:
+def _spark() -> Callable[[StoragePath], "SqlEngine"]:
     with needs_spark():
         from streaming.session import build_session
         from streaming.sql.spark import SparkEngine
 
-    def start(folder: Path) -> SparkEngine:
+    def start(folder: StoragePath) -> SparkEngine:
         click.echo("starting Spark ...", err=True)
         with quiet_start():
             session = build_session("controlplane-sql", spark_config(1, 512))
@@ -123,7 +120,7 @@ def _spark() -> Callable[[Path], "SqlEngine"]:
     return start
 
 
-def _where_else(invocation: Invocation, folder: Path) -> str:
+def _where_else(invocation: Invocation, folder: StoragePath) -> str:
     """A hint where the demo's tables are; empty if there are none."""
     demo = (invocation.data_dir / DEMO_FOLDER / DELTA_FOLDER).absolute()
     return f"; the demo's are read with --tables-dir {demo}" if demo != folder and demo.exists() else ""

@@ -16,7 +16,7 @@ from controlplane.cli.root import run
 from controlplane.embedded.services import addresses_path
 from controlplane.errors import PrerequisiteError
 from streaming.sql.answers import QueryResult
-from streaming.warehouse import claim
+from streaming.warehouse import name_cluster
 from tests.helpers.commands import RunCommand
 
 
@@ -50,7 +50,7 @@ def create_tables(folder: Path, cluster: str | None = "local") -> None:
     """The table of decisions, with the first seven of them."""
     write_deltalake(folder / "decisions", pa.table({"seq": list(range(1, 8))}))
     if cluster is not None:
-        claim(folder, cluster)
+        name_cluster(folder, cluster)
 
 
 def leave_addresses(folder: Path, servers: str) -> None:
@@ -143,7 +143,7 @@ def test_it_knows_whose_tables_a_folder_holds(command: RunCommand, tmp_path: Pat
     ran = command("sql", "--data-dir", str(tmp_path), "--cluster", "green", "select 1")
     assert (ran.status, "cluster green, newest seq 7" in ran.err) == (ExitStatus.DONE, True)
     with pytest.raises(PrerequisiteError, match="those of cluster green"):
-        claim(tmp_path / "delta", "blue")
+        name_cluster(tmp_path / "delta", "blue")
 
 
 def test_spark_answers_if_it_is_named(command: RunCommand, fake_spark: None, tmp_path: Path) -> None:
