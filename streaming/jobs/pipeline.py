@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.errors import PrerequisiteError
+from streaming.claim import claimed
 from streaming.config import PipelineConfig
 from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.created_tables import create_missing, is_empty
@@ -42,19 +43,21 @@ def run(
         metrics: the metrics to update; None registers a set with Prometheus' default registry.
 
     Raises:
-        PrerequisiteError: Spark does not start, the tables are those of another version or cluster, or a checkpoint
-            is missing.
+        PrerequisiteError: Spark does not start, the tables are those of another version or cluster, another pipeline
+            writes them, or a checkpoint is missing.
+        FencedError: another pipeline has taken the tables over.
         LogUnavailableError: a stream failed too often in a row; the message contains its last failure.
         LogContinuityError: the decision log has a gap or was recreated.
         UnsupportedFeatureLevelError: a newer version wrote a decision.
         ConfigurationError: Kafka refuses the login, or does not allow what the pipeline needs.
     """
     name_cluster(config.warehouse_dir, config.cluster.name)
-    session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark)
-    try:
-        run_in(session, config, stop, on_started, metrics or PipelineMetrics())
-    finally:
-        session.stop()
+    with claimed(config.warehouse_dir, on_lost=stop.set):
+        session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark)
+        try:
+            run_in(session, config, stop, on_started, metrics or PipelineMetrics())
+        finally:
+            session.stop()
 
 
 def run_in(

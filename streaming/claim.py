@@ -1,0 +1,224 @@
+"""One pipeline writes the tables of a folder: a claim that is stored beside them and renewed while it lasts.
+
+The claim is the newest commit of a Delta table without rows, because a Delta commit is atomic on every storage: of two
+claimants that have seen the same commit only one can write the next. No two machines' clocks are compared: a claim is
+given up for lost when it did not change while a claimant watched it, by its own clock, for as long as one lasts. On the
+claim's own machine it is enough that its process is gone.
+"""
+
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import structlog
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.schema import PrimitiveType
+
+from controlplane.errors import FencedError, PrerequisiteError
+from streaming.storage import StoragePath
+
+RENEWAL_INTERVAL_S: Final = 10.0
+"""How often a claim is renewed."""
+CLAIM_LASTS_S: Final = 3 * RENEWAL_INTERVAL_S
+"""A claim that was not renewed for so long is lost: its holder stops by then, and another one may take it."""
+
+_FOLDER: Final = "_claim"
+_APP_ID: Final = "controlplane.pipeline"
+_LOOK_INTERVAL_S: Final = 1.0
+_PROPERTIES: Final = {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 1 hours"}
+
+_log = structlog.get_logger(__name__)
+
+
+class Holder(NamedTuple):
+    """A process that holds a claim, or has released it.
+
+    Attributes:
+        token: names the claim.
+        machine: the machine, and what numbers its processes.
+        pid: the process's number there.
+        released: ``yes`` once it has ended as it should.
+    """
+
+    token: str
+    machine: str
+    pid: str
+    released: str = ""
+
+    @classmethod
+    def this_process(cls) -> Self:
+        """A new claim of this process."""
+        return cls(uuid.uuid4().hex, _machine(), str(os.getpid()))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has released the claim, or was a process of this machine that runs no more."""
+        return bool(self.released) or (self.machine == _machine() and not _runs(int(self.pid)))
+
+
+class Claim:
+    """The claim of one process on the tables of a folder. Its methods are called by one thread at a time.
+
+    Args:
+        warehouse_dir: the folder.
+        holder: the process.
+        monotonic_s: this machine's monotonic clock.
+    """
+
+    def __init__(
+        self, warehouse_dir: StoragePath, holder: Holder, monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Open the table of claims, or make it.
+
+        Raises:
+            PrerequisiteError: the folder cannot be read or written.
+        """
+        self._place = str(warehouse_dir)
+        self._holder = holder
+        self._monotonic_s = monotonic_s
+        self._renewed_at_s = monotonic_s()
+        folder = str(warehouse_dir / _FOLDER)
+        try:
+            if not DeltaTable.is_deltatable(folder):
+                schema = Schema([Field("token", PrimitiveType("string"))])
+                DeltaTable.create(folder, schema, mode="ignore", configuration=_PROPERTIES)
+            self._table = DeltaTable(folder)
+        except (DeltaError, OSError) as error:
+            raise PrerequisiteError(f"the folder of the tables, {self._place}, cannot be claimed: {error}") from error
+
+    def take(self, wait: Callable[[float], object] = time.sleep) -> None:
+        """Take it: at once if it is free, else when its holder has not renewed it for :data:`CLAIM_LASTS_S`.
+
+        Args:
+            wait: waits so many seconds.
+
+        Raises:
+            PrerequisiteError: its holder renews it, or another process took it first.
+        """
+        watched_until_s = self._monotonic_s() + CLAIM_LASTS_S
+        version, holder = self._table.version(), self._newest()
+        if holder is not None and not holder.is_gone:
+            _log.warning("another pipeline has claimed the tables: waiting for its claim to end", holder=_named(holder))
+        while holder is not None and not holder.is_gone and self._monotonic_s() < watched_until_s:
+            wait(_LOOK_INTERVAL_S)
+            self._table.update_incremental()
+            if self._table.version() != version:
+                version, holder = self._table.version(), self._newest()
+                if holder is not None and not holder.is_gone:
+                    raise self._refused(holder)
+        try:
+            self._commit(self._holder)
+        except CommitFailedError as error:
+            raise PrerequisiteError(f"another pipeline has just claimed the tables in {self._place}") from error
+
+    def renew(self) -> None:
+        """Renew it; what keeps it from being renewed is told, and tried again with the next turn.
+
+        Raises:
+            FencedError: another process has it, or it could not be renewed for :data:`CLAIM_LASTS_S`.
+        """
+        try:
+            self._commit(self._holder)
+        except CommitFailedError as error:
+            raise FencedError(f"another pipeline has taken the claim on the tables in {self._place}") from error
+        except (DeltaError, OSError) as error:
+            if self._monotonic_s() - self._renewed_at_s >= CLAIM_LASTS_S:
+                message = f"the claim on the tables in {self._place} could not be renewed for {CLAIM_LASTS_S:g} s"
+                raise FencedError(f"{message}: {error}") from error
+            _log.warning("the claim on the tables is renewed later", error=str(error))
+
+    def release(self) -> None:
+        """Give it up, so that the next process need not wait; it does no harm if that fails."""
+        try:
+            self._commit(self._holder._replace(released="yes"))
+        except (DeltaError, OSError) as error:
+            _log.warning("the claim on the tables is left to lapse", error=str(error))
+
+    def _newest(self) -> Holder | None:
+        (commit,) = self._table.history(1)
+        return Holder(*(commit[name] for name in Holder._fields)) if "token" in commit else None
+
+    def _commit(self, holder: Holder) -> None:
+        number = self._table.transaction_version(_APP_ID)
+        self._table.create_write_transaction(
+            [],
+            mode="append",
+            schema=self._table.schema(),
+            commit_properties=CommitProperties(
+                custom_metadata=holder._asdict(),
+                app_transactions=[Transaction(_APP_ID, 0 if number is None else number + 1)],
+            ),
+        )
+        self._table.update_incremental()
+        self._renewed_at_s = self._monotonic_s()
+
+    def _refused(self, holder: Holder) -> PrerequisiteError:
+        return PrerequisiteError(
+            f"another pipeline writes the tables in {self._place}: {_named(holder)}. Stop it first, or give this one "
+            "another folder"
+        )
+
+
+@contextmanager
+def claimed(warehouse_dir: StoragePath, on_lost: Callable[[], None]) -> Iterator[None]:
+    """Hold the claim on the tables of a folder within the block.
+
+    Args:
+        warehouse_dir: the folder.
+        on_lost: called, from another thread, when the claim is lost: it lets the block end.
+
+    Raises:
+        PrerequisiteError: another pipeline has it, or the folder cannot be read or written.
+        FencedError: it was lost within the block.
+    """
+    claim = Claim(warehouse_dir, Holder.this_process())
+    claim.take()
+    ended, errors = threading.Event(), list[FencedError]()
+
+    def renew() -> None:
+        while not ended.wait(RENEWAL_INTERVAL_S):
+            try:
+                claim.renew()
+            except FencedError as error:
+                errors.append(error)
+                on_lost()
+                return
+
+    thread = threading.Thread(target=renew, name="claim", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        if not errors:
+            claim.release()
+    if errors:
+        raise errors[0]
+
+
+def _machine() -> str:
+    """What tells the processes of this machine, or of this container, from those of others."""
+    numbering = Path("/proc/self/ns/pid")
+    return f"{socket.gethostname()}/{numbering.stat().st_ino if numbering.exists() else uuid.getnode()}"
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _named(holder: Holder) -> str:
+    return f"process {holder.pid} on {holder.machine.partition('/')[0]}"

@@ -1,0 +1,169 @@
+"""One pipeline at a time: claims on a folder, and in an object store, by processes that run, end, die and hang."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane.errors import FencedError, PrerequisiteError
+from streaming import claim as claims
+from streaming.claim import CLAIM_LASTS_S, Claim, Holder, claimed
+from streaming.storage import ObjectPath, StoragePath
+from tests.helpers.s3_server import s3_server
+
+
+class Clock:
+    """A monotonic clock that goes on where a test waits."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.waited_s = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now_s
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now_s += seconds
+        self.waited_s += seconds
+
+
+def elsewhere(token: str) -> Holder:
+    """A process of another machine."""
+    return Holder(token, "elsewhere/1", "7")
+
+
+@pytest.fixture(params=["folder", pytest.param("object store", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoragePath]:
+    """A place for tables."""
+    if request.param == "folder":
+        yield tmp_path
+        return
+    with s3_server(tmp_path, "tables") as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield ObjectPath("tables", "delta")
+
+
+def test_what_is_free_is_taken_at_once(place: StoragePath) -> None:
+    """Never claimed, and released."""
+    for token in ("a", "b"):
+        clock = Clock()
+        claim = Claim(place, elsewhere(token), clock)
+        claim.take(clock.wait)
+        claim.renew()
+        claim.release()
+        assert clock.waited_s == 0
+
+
+def test_what_is_renewed_is_refused(place: StoragePath) -> None:
+    """As soon as it is renewed, with the process that has it."""
+    first = Claim(place, elsewhere("a"))
+    first.take()
+    clock = Clock()
+
+    def wait(seconds: float) -> None:
+        clock.wait(seconds)
+        if clock.now_s > 3:
+            first.renew()
+
+    with pytest.raises(PrerequisiteError, match=r"another pipeline writes the tables in .*: process 7 on elsewhere"):
+        Claim(place, elsewhere("b"), clock).take(wait)
+    assert clock.waited_s < 6
+    first.renew()
+
+
+def test_what_is_not_renewed_is_taken_after_its_time(place: StoragePath) -> None:
+    """And its former holder learns of it with its next renewal."""
+    first = Claim(place, elsewhere("a"))
+    first.take()
+    clock = Clock()
+    second = Claim(place, elsewhere("b"), clock)
+    second.take(clock.wait)
+    assert clock.waited_s == CLAIM_LASTS_S
+    with pytest.raises(FencedError, match="another pipeline has taken the claim"):
+        first.renew()
+    second.renew()
+
+
+def test_of_two_that_have_waited_one_takes_it(place: StoragePath) -> None:
+    """Both have seen the same claim lapse."""
+    Claim(place, elsewhere("gone")).take()
+    clock = Clock()
+    second = Claim(place, elsewhere("b"), clock)
+
+    def time_of_first() -> float:
+        """Its last look at the time, before it takes the claim, is when the other one takes it."""
+        if clock.now_s == CLAIM_LASTS_S:
+            second.take(clock.wait)
+        return clock.now_s
+
+    with pytest.raises(PrerequisiteError, match="another pipeline has just claimed the tables"):
+        Claim(place, elsewhere("a"), time_of_first).take(clock.wait)
+    second.renew()
+
+
+def test_a_process_of_this_machine_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
+    """A pipeline that was killed is started again at once; one that runs is waited for."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    Claim(tmp_path, Holder.this_process()._replace(pid=str(child.pid))).take()
+    clock = Clock()
+
+    def wait(seconds: float) -> None:
+        clock.wait(seconds)
+        if clock.now_s == 3:
+            child.communicate(b"\n")
+
+    Claim(tmp_path, elsewhere("b"), clock).take(wait)
+    assert clock.waited_s == 3
+
+
+def test_what_cannot_be_renewed_is_lost_after_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A storage that is away for a moment is borne."""
+    clock = Clock()
+    claim = Claim(tmp_path, elsewhere("a"), clock)
+    claim.take()
+
+    def away(_: Holder) -> None:
+        raise OSError("away")
+
+    monkeypatch.setattr(claim, "_commit", away)
+    clock.wait(CLAIM_LASTS_S - 1)
+    claim.renew()
+    clock.wait(1)
+    with pytest.raises(FencedError, match="could not be renewed for 30 s: away"):
+        claim.renew()
+
+
+def test_who_loses_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block is told, and its end raises."""
+
+    def lose(_: Claim) -> None:
+        raise FencedError("another pipeline has taken the claim")
+
+    monkeypatch.setattr(claims, "RENEWAL_INTERVAL_S", 0.01)
+    monkeypatch.setattr(Claim, "renew", lose)
+    lost = threading.Event()
+    with pytest.raises(FencedError, match="another pipeline has taken the claim"), claimed(tmp_path, on_lost=lost.set):
+        assert lost.wait(10)
+
+
+def test_a_block_that_ends_leaves_the_claim_free(tmp_path: Path) -> None:
+    """Also one that fails."""
+    with pytest.raises(ZeroDivisionError), claimed(tmp_path, on_lost=lambda: None):
+        _ = 1 / 0
+    clock = Clock()
+    Claim(tmp_path, elsewhere("b"), clock).take(clock.wait)
+    assert clock.waited_s == 0
+
+
+def test_the_machine_tells_processes_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The number of a process counts on its own machine only."""
+    Claim(tmp_path, elsewhere("a")._replace(pid="999999999")).take()
+    clock = Clock()
+    Claim(tmp_path, Holder.this_process(), clock).take(clock.wait)
+    assert clock.waited_s == CLAIM_LASTS_S
