@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import psutil
 
 from controlplane.config import ClusterConfig
+from tests.helpers.standalone_spark import StandaloneSpark
 
 _MEMORY_MIB: Final = 2_048
 
@@ -53,14 +54,28 @@ class TableLog:
 
 
 class ProcessTree:
-    """The processes of a pipeline, with what they have spent; also of those that have ended since they were seen."""
+    """The processes of a pipeline, with what they have spent; also of those that have ended since they were seen.
 
-    def __init__(self, process: "subprocess.Popen[bytes]", output: Path) -> None:
+    Args:
+        process: the driver.
+        output: what it prints.
+        executors: returns the JVMs of a cluster's executors.
+
+    Attributes:
+        resident_mib: the memory of each kind of process: ``driver`` (Python), ``jvm`` (the driver's), ``executors``
+            (their JVMs), ``workers`` (Python beside executors).
+        greatest_mib: the most that each kind had.
+    """
+
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", output: Path, executors: Callable[[], Iterable[psutil.Process]]
+    ) -> None:
         self._process = process
         self._output = output
+        self._executors = executors
         self._seen: dict[int, tuple[str, float]] = {}
         self.resident_mib: dict[str, float] = {}
-        self.greatest_mib = 0.0
+        self.greatest_mib: dict[str, float] = {}
 
     def look(self) -> None:
         """Note what each process has spent until now, and the memory of each kind.
@@ -71,8 +86,15 @@ class ProcessTree:
         if self._process.poll() is not None:
             words = self._output.read_text(encoding="utf-8", errors="replace")[-2_000:]
             raise RuntimeError(f"the pipeline has ended with status {self._process.returncode}:\n{words}")
-        root = psutil.Process(self._process.pid)
         resident: dict[str, float] = {}
+        self._look_below(psutil.Process(self._process.pid), "jvm", resident)
+        for executor in self._executors():
+            self._look_below(executor, "executors", resident)
+        self.resident_mib = resident
+        for kind, mib in resident.items():
+            self.greatest_mib[kind] = max(self.greatest_mib.get(kind, 0.0), mib)
+
+    def _look_below(self, root: psutil.Process, kind_of_jvm: str, resident: dict[str, float]) -> None:
         for each in (root, *root.children(recursive=True)):
             try:
                 words, times, memory = each.cmdline(), each.cpu_times(), each.memory_info()
@@ -80,14 +102,12 @@ class ProcessTree:
                 continue
             if not words:  # it has ended, and its parent has not asked for its status yet
                 continue
-            kind = "jvm" if "java" in words[0] else "workers" if "pyspark.daemon" in words else "driver"
+            kind = kind_of_jvm if "java" in words[0] else "workers" if "pyspark.daemon" in words else "driver"
             self._seen[each.pid] = kind, times.user + times.system
             resident[kind] = resident.get(kind, 0.0) + memory.rss / (1 << 20)
-        self.resident_mib = resident
-        self.greatest_mib = max(self.greatest_mib, sum(resident.values()))
 
     def spent(self) -> dict[str, float]:
-        """Processor seconds until now by the kind of process: ``driver`` (Python), ``jvm``, ``workers`` (Python)."""
+        """Processor seconds until now by the kind of process."""
         self.look()
         total: dict[str, float] = {}
         for kind, seconds in self._seen.values():
@@ -97,7 +117,14 @@ class ProcessTree:
 
 @contextmanager
 def running_pipeline(
-    servers: str, cluster: ClusterConfig, checkout: Path, folder: Path, cores: int
+    servers: str,
+    cluster: ClusterConfig,
+    checkout: Path,
+    folder: Path,
+    cores: int,
+    *,
+    words: Sequence[str] = (),
+    spark: StandaloneSpark | None = None,
 ) -> Iterator[ProcessTree]:
     """The pipeline as its command starts it, with a trigger each second; killed at the end of the block.
 
@@ -107,11 +134,15 @@ def running_pipeline(
         checkout: the folder of the code.
         folder: gets the tables in ``delta``, and what the pipeline prints in ``output``.
         cores: of Spark.
+        words: more options of the command.
+        spark: the cluster whose executors it uses; None: it needs none.
     """
     command = [
         *(sys.executable, "-m", "controlplane.cli", "--cluster", cluster.name, "--bootstrap-servers", servers),
         *("pipeline", "run", "--tables-dir", str(folder / "delta"), "--cores", str(cores)),
         *("--memory-mib", str(_MEMORY_MIB), "--trigger-interval-ms", "1000"),
+        *(("--master", spark.master) if spark else ()),
+        *words,
     ]
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     output = folder / "output"
@@ -120,7 +151,7 @@ def running_pipeline(
             command, cwd=checkout, env=environment, stdout=sink, stderr=sink, start_new_session=True
         )
         try:
-            yield ProcessTree(process, output)
+            yield ProcessTree(process, output, spark.executors if spark else list)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

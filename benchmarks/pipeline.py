@@ -1,19 +1,23 @@
 """How many bundle samples a second does the pipeline fold, and what does that cost?
 
     python -m benchmarks.pipeline [--bundles 10000 20000 100000] [--samples 600000] [--per-report 100]
-        [--cores 2] [--baseline CHECKOUT] [--bootstrap-servers HOST:PORT] [--smallest]
+        [--cores 2] [--standalone] [--baseline CHECKOUT] [--bootstrap-servers HOST:PORT] [--smallest]
 
 The pipeline runs as its command starts it, with all of its streams. First it is warmed up with the same number of
 samples, so that Spark's code is compiled and every bundle has a row. Then the samples are appended as fast as Kafka
 takes them, and the time runs from there until all reports are in their history and the nodes' rows are written, which a
 batch does last. Processor seconds are those of the JVM, of Python in the driver, and of Spark's Python workers.
 Baseline: the pipeline of another checkout, one after the other in the same run, for example of the commit before.
-Target: 60,000 samples/s on two cores, at least 1.5 times the baseline's at 100,000 bundles.
+With ``--standalone`` executors are processes of a cluster of their own, so that the driver's cost is seen by itself.
+Target: 60,000 samples/s on two cores, at least 1.5 times the baseline's at 100,000 bundles; on the cluster the driver's
+processor seconds and memory with ten times the bundles at most 1.2 times as many.
 """
 
 import argparse
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,10 +28,12 @@ from benchmarks.reporting_fleet import ReportingFleet
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.config import ClusterConfig
+from tests.helpers.standalone_spark import StandaloneSpark
 
 ROOT: Final = Path(__file__).parents[1]
 SMALLEST: Final = {"bundles": [20], "samples": 40, "per_report": 10}
 _DEADLINE_S: Final = 1_800.0
+_PRINT_EVERY_S: Final = 60.0
 
 
 class Measured(NamedTuple):
@@ -36,17 +42,25 @@ class Measured(NamedTuple):
     Attributes:
         seconds: until every sample was folded.
         processor_s: by the kind of process.
-        resident_mib: the greatest memory of all of them together, in MiB.
+        greatest_mib: the greatest memory of each kind, in MiB.
     """
 
     seconds: float
     processor_s: dict[str, float]
-    resident_mib: float
+    greatest_mib: dict[str, float]
 
     def cost(self) -> str:
         """In words."""
-        spent = ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in sorted(self.processor_s.items()))
-        return f"{spent}; {self.resident_mib:,.0f} MiB"
+        kinds = sorted(self.processor_s)
+        return ", ".join(f"{kind} {self.processor_s[kind]:.1f} s {self.greatest_mib[kind]:,.0f} MiB" for kind in kinds)
+
+    def cost_of_driver(self) -> tuple[float, float]:
+        """Processor seconds and MiB of the driver: its Python and its JVM."""
+        processor_s, mib = (
+            sum(figures.get(kind, 0.0) for kind in ("driver", "jvm"))
+            for figures in (self.processor_s, self.greatest_mib)
+        )
+        return processor_s, mib
 
 
 class Progress:
@@ -63,13 +77,18 @@ class Progress:
         self._report_count = 0
         self._history_batch = self._nodes_batch = -1
 
-    def wait_for(self, report_count: int) -> None:
+    def wait_for(self, report_count: int, deadline_s: float = _DEADLINE_S, *, print_progress: bool = False) -> None:
         """Wait until the history has so many reports, and the nodes' rows are those after the last of them."""
-        end_s = time.monotonic() + _DEADLINE_S
+        began_s = printed_s = time.monotonic()
         while self._report_count < report_count or self._nodes_batch < self._history_batch:
-            if time.monotonic() > end_s:
-                raise TimeoutError(f"{report_count} reports were not folded within {_DEADLINE_S:.0f} s")
+            now_s = time.monotonic()
+            if now_s > began_s + deadline_s:
+                raise TimeoutError(f"{report_count} reports were not folded within {deadline_s:.0f} s")
             self._tree.look()
+            if print_progress and now_s > printed_s + _PRINT_EVERY_S:
+                printed_s = now_s
+                memory = ", ".join(f"{kind} {mib:,.0f}" for kind, mib in sorted(self._tree.resident_mib.items()))
+                print(f"{now_s - began_s:6.0f} s: {self._report_count:,} reports; MiB {memory}", flush=True)
             time.sleep(0.1)
             for commit in self._reports.new_commits():
                 self._report_count += commit.row_count
@@ -86,29 +105,46 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--warm-rounds", type=int, default=2)
     parser.add_argument("--baseline", type=Path, metavar="CHECKOUT", help="another checkout to be measured beside")
+    parser.add_argument("--standalone", action="store_true", help="on a standalone cluster of as many workers as cores")
     parser.add_argument("--bootstrap-servers")
     options = parsed(parser, SMALLEST)
     checkouts = {"this": ROOT} | ({"baseline": options.baseline.resolve()} if options.baseline else {})
-    with kafka_servers(options.bootstrap_servers) as servers:
-        print(f"{'bundles':>9} {'checkout':10} {'samples/s':>10}   processor seconds")
+    with kafka_servers(options.bootstrap_servers) as servers, _spark(options) as spark:
+        print(f"{'bundles':>9} {'checkout':10} {'samples/s':>10}   processor seconds and greatest memory")
+        of_driver = []
         for bundle_count in options.bundles:
             rates = {}
             for name, checkout in checkouts.items():
-                made = _measure(servers, checkout, bundle_count, options)
+                made = _measure(servers, checkout, bundle_count, options, spark)
                 rates[name] = options.samples / made.seconds
                 print(f"{bundle_count:>9,} {name:10} {rates[name]:>10,.0f}   {made.cost()}", flush=True)
+                of_driver += [made.cost_of_driver()] if name == "this" else []
             if len(rates) > 1:
                 print(f"{bundle_count:>9,} ratio this / baseline: {rates['this'] / rates['baseline']:.2f}", flush=True)
+    if len(of_driver) > 1:
+        processor, memory = (last / first for last, first in zip(of_driver[-1], of_driver[0], strict=True))
+        print(f"ratio last / first, driver's processor seconds: {processor:.2f}, its memory: {memory:.2f}")
 
 
-def _measure(servers: str, checkout: Path, bundle_count: int, options: argparse.Namespace) -> Measured:
+@contextmanager
+def _spark(options: argparse.Namespace) -> Iterator[StandaloneSpark | None]:
+    if not options.standalone:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder, StandaloneSpark(Path(folder), options.cores) as spark:
+        yield spark
+
+
+def _measure(
+    servers: str, checkout: Path, bundle_count: int, options: argparse.Namespace, spark: StandaloneSpark | None
+) -> Measured:
     cluster = ClusterConfig(f"pipeline-{time.time_ns():x}")
     apply_topics(servers, cluster.name, topic_specs(), {}, least_copies=1)
     fleet = ReportingFleet(servers, cluster, bundle_count, options.per_report)
     report_count = options.samples // options.per_report
     with (
         tempfile.TemporaryDirectory() as folder,
-        running_pipeline(servers, cluster, checkout, Path(folder), options.cores) as tree,
+        running_pipeline(servers, cluster, checkout, Path(folder), options.cores, spark=spark) as tree,
     ):
         progress = Progress(Path(folder) / "delta", tree)
         for count in (fleet.node_count, *[report_count] * options.warm_rounds):

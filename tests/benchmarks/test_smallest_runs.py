@@ -30,8 +30,9 @@ ON_KAFKA = {
 }
 """The same for those that need a broker."""
 ON_SPARK = {
+    "backlog": r"\nratio to real time: \d+\.\d\d; greatest MiB: driver ",
     "freshness": r"\nbundle_load +second +\d+( +\d+\.\d){3}\nbroker_load",
-    "pipeline": r"\n +20 this +[\d,]+ +driver \d+\.\d, jvm \d+\.\d, workers \d+\.\d; [\d,]+ MiB\n",
+    "pipeline": r"\n +20 this +[\d,]+ +driver \d+\.\d s \d+ MiB, jvm \d+\.\d s [\d,]+ MiB, workers ",
 }
 """The same for those that need Spark as well."""
 

@@ -19,6 +19,14 @@ _HOME: Final = Path(pyspark.__file__).parent
 _EXECUTOR: Final = "CoarseGrainedExecutorBackend"
 
 
+def _words(process: psutil.Process) -> list[str]:
+    """Of its command line; none if it has ended."""
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
+
+
 class StandaloneSpark:
     """Runs from the beginning of a ``with`` block to its end.
 
@@ -63,7 +71,7 @@ class StandaloneSpark:
     def executors(self) -> list[psutil.Process]:
         """The processes of executors that run."""
         children = [each for worker in self._living_workers() for each in psutil.Process(worker.pid).children()]
-        return [child for child in children if _EXECUTOR in " ".join(child.cmdline())]
+        return [child for child in children if _EXECUTOR in " ".join(_words(child))]
 
     def living_workers(self) -> int:
         """How many workers run."""

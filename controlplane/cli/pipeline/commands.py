@@ -69,6 +69,12 @@ def pipeline(context: click.Context) -> None:
     help="How often each stream looks for new records.",
 )
 @click.option(
+    "--maintenance-interval-ms",
+    type=click.IntRange(min=1_000),
+    default=3_600_000,
+    help="How often small files are joined, and files that no version needs any more are removed.",
+)
+@click.option(
     "--rule",
     "rules",
     multiple=True,
@@ -97,6 +103,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     memory_mib: int,
     bucket_count: int,
     trigger_interval_ms: int,
+    maintenance_interval_ms: int,
     rules: tuple[str, ...],
     kept: tuple[str, ...],
     metrics_port: int | None,
@@ -113,6 +120,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         spark=spark_config(cores, memory_mib, master),
         rules=parse_settings("--rule", LoadRuleConfig(), rules),
         trigger_interval_ms=trigger_interval_ms,
+        maintenance_interval_ms=maintenance_interval_ms,
         bucket_count=bucket_count,
         keep_days=_days_of(kept),
         checkpoints_dir=None if checkpoints_dir is None else checkpoints_dir.absolute(),
