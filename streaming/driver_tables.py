@@ -132,7 +132,7 @@ class DriverTable:
                 partition_values={column: file.partition},
                 modification_time=now_ms,
                 data_change=True,
-                stats=f'{{"numRecords":{file.row_count}}}',
+                stats=file.statistics,
             )
             for file in files
         ]

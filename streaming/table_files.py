@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from streaming.contracts.table import INDEXED_COLUMN_COUNT
+from streaming.file_statistics import FileStatistics
 from streaming.storage import ObjectPath, StoragePath
 
 
@@ -22,13 +24,13 @@ class WrittenFile(NamedTuple):
         path: its place below the table's folder.
         partition: the value of the column by which the table is divided, as Delta writes it.
         size_bytes: its size.
-        row_count: the number of its rows.
+        statistics: of its rows, in Delta's form; see :class:`streaming.file_statistics.FileStatistics`.
     """
 
     path: str
     partition: str
     size_bytes: int
-    row_count: int
+    statistics: str
 
 
 WRITTEN_TYPE: Final = StructType(
@@ -36,7 +38,7 @@ WRITTEN_TYPE: Final = StructType(
         StructField("path", StringType()),
         StructField("partition", StringType()),
         StructField("size_bytes", LongType()),
-        StructField("row_count", LongType()),
+        StructField("statistics", StringType()),
     ]
 )
 """The columns in which executors tell of written files."""
@@ -57,21 +59,23 @@ class TableFileWriter:
         self._partition = partition
         self._path = f"{column}={partition}/part-{uuid.uuid4()}.parquet"
         self._schema = schema.remove(schema.get_field_index(column))
-        self._row_count = 0
+        indexed = list(schema)[:INDEXED_COLUMN_COUNT]
+        self._statistics = FileStatistics(field for field in indexed if field.name != column)
         self._stream = _output(folder / self._path)
         self._writer = pq.ParquetWriter(self._stream, self._schema, compression="snappy")
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; columns that the file does not have are left out."""
-        self._row_count += rows.num_rows
-        self._writer.write_table(rows.select(self._schema.names).cast(self._schema))
+        written = rows.select(self._schema.names).cast(self._schema)
+        self._statistics.add(written)
+        self._writer.write_table(written)
 
     def close(self) -> WrittenFile:
         """End the file."""
         self._writer.close()
         size_bytes = self._stream.tell()
         self._stream.close()
-        return WrittenFile(self._path, self._partition, size_bytes, self._row_count)
+        return WrittenFile(self._path, self._partition, size_bytes, self._statistics.as_json())
 
 
 def read_files(
@@ -117,6 +121,6 @@ def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def told(files: Iterable[WrittenFile]) -> pa.RecordBatch:
     """Written files in the columns of :data:`WRITTEN_TYPE`."""
     columns = list(zip(*files, strict=True)) or [()] * len(WrittenFile._fields)
-    types = (pa.string(), pa.string(), pa.int64(), pa.int64())
+    types = (pa.string(), pa.string(), pa.int64(), pa.string())
     arrays = [pa.array(list(values), kind) for values, kind in zip(columns, types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=list(WrittenFile._fields))

@@ -13,14 +13,16 @@ from pyspark.sql.types import DateType, IntegerType, LongType, StringType, Struc
 
 from streaming.columns import column
 
+INDEXED_COLUMN_COUNT: Final = 6
+"""Of how many columns commits hold statistics: the first ones, which are those that queries restrict. The one by which
+folders are divided counts among them, and needs none."""
 COMMON_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         # Files stay readable for every Delta reader, also for those that know no deletion vectors.
         "delta.enableDeletionVectors": "false",
         "delta.checkpointInterval": "50",
         "delta.logRetentionDuration": "interval 6 hours",
-        # Statistics serve to skip files; the first columns are those that queries restrict.
-        "delta.dataSkippingNumIndexedCols": "6",
+        "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMN_COUNT),
     }
 )
 HISTORY_PROPERTIES: Final = MappingProxyType({"delta.deletedFileRetentionDuration": "interval 6 hours"})
