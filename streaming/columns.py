@@ -56,15 +56,19 @@ def spark_type(kind: Any) -> DataType:  # noqa: ANN401 - a type expression
         return spark_type(members[0])
     if (fields := field_types(kind)) is not None:
         return StructType([StructField(name, spark_type(hint)) for name, hint in fields])
-    origin = typing.get_origin(kind)
-    if origin is tuple:
+    if typing.get_origin(kind) is tuple:
         return ArrayType(spark_type(typing.get_args(kind)[0]))
-    if origin is not None and issubclass(origin, Mapping):
+    if _is_map(kind):
         return MapType(StringType(), spark_type(typing.get_args(kind)[1]))
     if kind in _SCALARS:
         return _SCALARS[kind]()
     message = f"{kind!r} has no Spark type"
     raise TypeError(message)
+
+
+def _is_map(kind: Any) -> bool:  # noqa: ANN401 - a type expression
+    origin = typing.get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
 class RecordColumns:
@@ -133,6 +137,8 @@ def _to_row(kind: Any) -> _Convert | None:  # noqa: ANN401 - a type expression
     if typing.get_origin(kind) is tuple:
         convert = _to_row(typing.get_args(kind)[0])
         return list if convert is None else lambda items: [convert(item) for item in items]
+    if _is_map(kind):
+        return dict
     return None
 
 

@@ -1,4 +1,4 @@
-"""Records to columns with ``controlplane.codec``, so that the pipeline and the leader refuse the same records.
+"""Records decoded with ``controlplane.codec``, so that the pipeline and the leader refuse the same records.
 
 Spark's Python workers decode each record: framings, schema versions and checks are the same code. (Spark's own
 ``from_avro`` is faster, but has none of the checks, and handles one framing and one schema at a time. The codec takes a
@@ -6,11 +6,11 @@ few hundred microseconds for a report of 20 bundles, which is fast enough.)
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
@@ -23,7 +23,6 @@ from controlplane.core.values.identifiers import Coordinates
 from controlplane.errors import InvalidInputError
 from streaming.columns import RecordColumns
 from streaming.contracts.records import (
-    DEAD_LETTERS_TABLE,
     HEARTBEAT_COLUMNS,
     INTENT_COLUMNS,
     LOAD_REPORT_COLUMNS,
@@ -44,9 +43,6 @@ INPUT_COLUMNS: Final[Mapping[str, RecordColumns]] = MappingProxyType(
 
 REFUSAL_TYPE: Final = StructType([StructField("reason", StringType()), StructField("detail", StringType())])
 KEY_VALUE_TYPE: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
-_DEAD_LETTER_FIELDS: Final = DEAD_LETTERS_TABLE.fields[5:]
-
-_Row: TypeAlias = tuple[object, ...]
 
 
 class RawRow(NamedTuple):
@@ -74,52 +70,9 @@ def decode_payload(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str
         return (refused.reason, refused.detail), None
 
 
-def decode_row(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, str] | None, _Row | None]:
-    """A record as (refusal, columns), exactly one of which is not None; see :func:`decode_payload`."""
-    refusal, payload = decode_payload(topic, raw, framing)
-    return refusal, None if payload is None else INPUT_COLUMNS[topic].row(payload)
-
-
 def _as_bytes(value: bytes | bytearray | None) -> bytes | None:
     """The value as bytes: Spark passes binary columns as bytearrays, which cannot be dictionary keys."""
     return None if value is None else bytes(value)
-
-
-def decoded(records: DataFrame, topic: str, schema_ids: Mapping[int, str]) -> DataFrame:
-    """The records of an input topic with two more columns: ``refusal`` (null if usable) and ``payload`` (its columns).
-
-    Args:
-        records: as :func:`streaming.sources.read_stream` returns them.
-        topic: the topic without the cluster's prefix.
-        schema_ids: as :class:`controlplane.config.KafkaConfig` has them.
-    """
-    both = _decoder(topic, tuple(schema_ids.items()))(
-        "partition", "offset", "append_time_ms", "key", "value", "is_append_time"
-    )
-    return (
-        records.withColumn("both", both)
-        .withColumn("refusal", F.col("both.refusal"))
-        .withColumn("payload", F.col("both.payload"))
-        .drop("both")
-    )
-
-
-def _decoder(topic: str, schema_ids: tuple[tuple[int, str], ...]) -> Callable[..., Column]:
-    result = StructType([StructField("refusal", REFUSAL_TYPE), StructField("payload", INPUT_COLUMNS[topic].struct)])
-
-    def decode(
-        partition: int,
-        offset: int,
-        append_time_ms: int,
-        key: bytearray | None,
-        value: bytearray | None,
-        is_append_time: bool,  # noqa: FBT001 - as Spark passes columns
-    ) -> tuple[tuple[str, str] | None, _Row | None]:
-        raw = RawRow(partition, offset, append_time_ms, _as_bytes(key), _as_bytes(value), is_append_time)
-        return decode_row(topic, raw, framing_of(schema_ids))
-
-    # Nondeterministic, so that Spark does not run it twice for its two columns.
-    return F.udf(decode, result, useArrow=False).asNondeterministic()
 
 
 @functools.cache
@@ -147,18 +100,9 @@ def dead_letter_records(refused: DataFrame, topic: str) -> DataFrame:
     return refused.select(both.alias("both")).select("both.*")
 
 
-def decoded_dead_letters(records: DataFrame) -> DataFrame:
-    """The records of ``dead-letters`` with the column ``payload``. Foreign records are kept with their bytes."""
-    fields = [StructField(each.name, each.dataType) for each in _DEAD_LETTER_FIELDS]
-    payload = F.udf(dead_letter_row, StructType(fields), useArrow=False)(
-        "partition", "offset", "append_time_ms", "value"
-    )
-    return records.withColumn("payload", payload)
-
-
-def dead_letter_row(partition: int, offset: int, append_time_ms: int, value: bytes | bytearray | None) -> _Row:
+def dead_letter_row(partition: int, offset: int, append_time_ms: int, value: bytes | None) -> tuple[object, ...]:
     """A dead letter's columns. A record that is no dead letter becomes one about itself, so that none is lost."""
-    raw = _as_bytes(value) or b""
+    raw = value or b""
     try:
         letter = decode_dead_letter(raw)
     except InvalidInputError as refused:

@@ -12,9 +12,6 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-RECORDS_OBSERVATION = "records"
-"""The name under which a stream counts what it read and what it refused."""
-
 _BATCH_BUCKETS_S = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 
 
@@ -105,6 +102,3 @@ class ProgressListener(StreamingQueryListener):
         metrics.records.labels(stream).inc(progress.numInputRows)
         began = datetime.fromisoformat(progress.timestamp)
         metrics.last_batch_time.labels(stream).set(began.timestamp())
-        observed = progress.observedMetrics.get(RECORDS_OBSERVATION)
-        if observed is not None and observed["refused"]:
-            metrics.passed_over.labels(stream).inc(observed["refused"])

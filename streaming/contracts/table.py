@@ -31,6 +31,9 @@ CURRENT_PROPERTIES: Final = MappingProxyType(
     {"delta.deletedFileRetentionDuration": "interval 1 hours"}
 )
 
+DAY_COLUMN: Final = "day"
+"""The column by which tables of history are divided."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableContract:
@@ -52,7 +55,7 @@ class TableContract:
     written: str
     key: tuple[str, ...]
     fields: tuple[StructField, ...]
-    partitioned_by: tuple[str, ...] = ("day",)
+    partitioned_by: tuple[str, ...] = (DAY_COLUMN,)
     properties: Mapping[str, str] = field(default_factory=lambda: HISTORY_PROPERTIES)
     by_driver: bool = False
 
@@ -69,7 +72,7 @@ class TableContract:
     @property
     def is_history(self) -> bool:
         """Whether its rows are divided by day, and go only with their day."""
-        return "day" in self.partitioned_by
+        return DAY_COLUMN in self.partitioned_by
 
 
 COORDINATES: Final = (
@@ -77,7 +80,9 @@ COORDINATES: Final = (
     column("partition", IntegerType(), "Its partition."),
     column("offset", LongType(), "The record's offset; with topic and partition it names the record."),
     column("append_time_ms", LongType(), "When the broker appended the record, in milliseconds since 1970."),
-    column("day", DateType(), "The day of `append_time_ms` in UTC; restrict it and other days' files are not read."),
+    column(
+        DAY_COLUMN, DateType(), "The day of `append_time_ms` in UTC; restrict it and other days' files are not read."
+    ),
 )
 BUCKET_COLUMN: Final = "bucket"
 """The column by which tables of present rows are divided."""

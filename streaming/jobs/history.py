@@ -1,47 +1,62 @@
 """The streams that only add rows: records of a topic, decoded, into the topic's table."""
 
-from collections.abc import Mapping
-
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.streaming.query import StreamingQuery
 
-from controlplane.config import DEAD_LETTERS
 from streaming.config import PipelineConfig
 from streaming.contracts.records import TABLE_OF_TOPIC
-from streaming.decode import decoded, decoded_dead_letters
-from streaming.metrics import RECORDS_OBSERVATION
+from streaming.driver_tables import DriverTable
+from streaming.metrics import PipelineMetrics
+from streaming.record_files import write_record_files
+from streaming.sinks import query_id
 from streaming.sources import read_stream
-from streaming.tables import table_path
-from streaming.transforms.raw_rows import history_rows
 
 
-def start_history(session: SparkSession, config: PipelineConfig, topic: str) -> StreamingQuery:
-    """Start the stream of ``heartbeats``, ``membership``, ``intents`` or ``dead-letters`` into its table.
-
-    Delta's own streaming sink writes each batch once. Unusable records of the inputs are only counted here, because the
-    leader writes their dead letters.
-    """
-    table = TABLE_OF_TOPIC[topic]
+def start_history(
+    session: SparkSession, config: PipelineConfig, topic: str, metrics: PipelineMetrics
+) -> StreamingQuery:
+    """Start the stream of ``heartbeats``, ``membership``, ``intents`` or ``dead-letters`` into its table."""
+    name = TABLE_OF_TOPIC[topic].name
+    stream = HistoryStream(config, topic, metrics)
     records = read_stream(session, config.kafka, config.cluster.topic(topic), config.max_records_per_batch)
-    rows = history_rows(_usable(records, topic, config.kafka.schema_ids), topic, table)
     return (
-        # One file for each batch and core; otherwise it would be one for each of Kafka's partitions.
-        rows.coalesce(config.spark.cores)
-        .writeStream.format("delta")
-        .queryName(table.name)
-        .outputMode("append")
-        .option("checkpointLocation", str(config.checkpoint_dir(table.name)))
+        records.writeStream.queryName(name)
+        .option("checkpointLocation", str(config.checkpoint_dir(name)))
         .trigger(processingTime=f"{config.trigger_interval_ms} milliseconds")
-        .start(table_path(config.warehouse_dir, table))
+        .foreachBatch(lambda batch, batch_id: stream.write(batch, query_id(batch), batch_id))
+        .start()
     )
 
 
-def _usable(records: DataFrame, topic: str, schema_ids: Mapping[int, str]) -> DataFrame:
-    if topic == DEAD_LETTERS:
-        return decoded_dead_letters(records)
-    both = decoded(records, topic, schema_ids)
-    counted = both.observe(
-        RECORDS_OBSERVATION, F.count(F.lit(1)).alias("read"), F.count(F.col("refusal")).alias("refused")
-    )
-    return counted.where(F.col("refusal").isNull())
+class HistoryStream:
+    """One run of a stream.
+
+    Args:
+        config: the pipeline's settings.
+        topic: without the cluster's prefix.
+        metrics: counts unusable records. They are only counted here, because the leader writes their dead letters.
+    """
+
+    def __init__(self, config: PipelineConfig, topic: str, metrics: PipelineMetrics) -> None:
+        self._config = config
+        self._topic = topic
+        self._contract = TABLE_OF_TOPIC[topic]
+        self._passed_over = metrics.passed_over.labels(self._contract.name)
+        self._table: DriverTable | None = None
+
+    def write(self, records: DataFrame, writer: str, batch_id: int) -> None:
+        """Add the rows of one batch, once.
+
+        Args:
+            records: the batch.
+            writer: the query's id: a batch is known by it and its number.
+            batch_id: the number, the same when the batch is repeated after a crash.
+        """
+        table = self._table = self._table or DriverTable(self._config.warehouse_dir, self._contract, writer)
+        if table.has(batch_id):
+            return
+        # One file for each batch and core; otherwise it would be one for each of Kafka's partitions.
+        in_parts = records.coalesce(self._config.spark.cores)
+        written = write_record_files(in_parts, self._topic, self._config.kafka.schema_ids, table.folder)
+        table.append_files(written.files.get(self._contract.name, ()), batch_id)
+        self._passed_over.inc(written.passed_over)

@@ -108,11 +108,11 @@ def _starters(
 ) -> dict[str, Callable[[], Running]]:
     return {
         DECISIONS: lambda: start_decisions(session, config, metrics),
-        MEMBERSHIP: lambda: start_history(session, config, MEMBERSHIP),
+        MEMBERSHIP: lambda: start_history(session, config, MEMBERSHIP, metrics),
         LOAD_REPORTS: lambda: start_load(session, config, metrics),
-        HEARTBEATS: lambda: start_history(session, config, HEARTBEATS),
-        INTENTS: lambda: start_history(session, config, INTENTS),
-        DEAD_LETTERS: lambda: start_history(session, config, DEAD_LETTERS),
+        HEARTBEATS: lambda: start_history(session, config, HEARTBEATS, metrics),
+        INTENTS: lambda: start_history(session, config, INTENTS, metrics),
+        DEAD_LETTERS: lambda: start_history(session, config, DEAD_LETTERS, metrics),
         CHANGES: lambda: ChangesStream(config, metrics),
     }
 

@@ -6,7 +6,6 @@ its bundles go on to Spark, because nested rows of bundles cost Spark several ti
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,8 +23,10 @@ from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from streaming.columns import spark_type
 from streaming.contracts.records import LOAD_REPORT_COLUMNS, LOAD_REPORTS_TABLE
 from streaming.decode import REFUSAL_TYPE, RawRow, decode_payload, framing_of
+from streaming.history_files import HistoryFiles
 from streaming.storage import StoragePath
-from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, told
+from streaming.table_files import WRITTEN_TYPE, WrittenFile, told
+from streaming.transforms.record_rows import raw_records
 
 _PLACE: Final = ("partition", "offset", "append_time_ms")
 _SAMPLE_FIELDS: Final = tuple(StructField(name, spark_type(hint)) for name, hint in BundleLoad.__annotations__.items())
@@ -51,8 +52,6 @@ _ARROW: Final = to_arrow_schema(DECODED_TYPE)
 _HISTORY: Final = to_arrow_schema(LOAD_REPORTS_TABLE.schema)
 _PAYLOAD: Final = pa.struct([_HISTORY.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
 _BUNDLES_AT: Final = _PAYLOAD.get_field_index("bundles")
-_DAY_MS: Final = 86_400_000
-_EPOCH_DAY: Final = date(1970, 1, 1)
 
 
 class DecodedBatch(NamedTuple):
@@ -101,28 +100,18 @@ def _decode_all(
     history_folder: StoragePath,
 ) -> Iterator[pa.RecordBatch]:
     framing = framing_of(schema_ids)
-    files: dict[int, TableFileWriter] = {}
+    files = HistoryFiles(history_folder, LOAD_REPORTS_TABLE)
     for batch in batches:
         decoded = decode_batch(batch, framing, weights)
-        _write_by_day(decoded.history, history_folder, files)
+        files.write(decoded.history)
         yield decoded.records
         yield decoded.samples
-    yield _files([writer.close() for writer in files.values()])
-
-
-def _write_by_day(history: pa.Table, folder: StoragePath, files: dict[int, TableFileWriter]) -> None:
-    days = history["append_time_ms"].to_numpy() // _DAY_MS
-    for day in np.unique(days).tolist():
-        if day not in files:
-            name = (_EPOCH_DAY + timedelta(days=day)).isoformat()
-            files[day] = TableFileWriter(folder, "day", name, _HISTORY)
-        files[day].write(history.filter(pa.array(days == day)))
+    yield _files(files.close())
 
 
 def decode_batch(batch: pa.RecordBatch, framing: Framing, weights: ResourceWeights) -> DecodedBatch:
     """One batch of raw records, decoded."""
-    raw = [batch.column(name) for name in RawRow._fields]
-    records = [RawRow(*values) for values in zip(*(column.to_pylist() for column in raw), strict=True)]
+    records = raw_records(batch)
     decoded = [decode_payload(LOAD_REPORTS, record, framing) for record in records]
     found: list[LoadReport | None] = [report for _, report in decoded]
     reports = [report for report in found if report is not None]

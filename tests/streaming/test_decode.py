@@ -1,28 +1,30 @@
 """Records to columns: the codec's judgement and every field of the record, for each kind of record. No Spark runs."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from pyspark.sql.types import StructType
 
 from controlplane.codec.framing import default_framing
+from controlplane.codec.input_checks import key_of
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import encode_dead_letter
-from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
+from controlplane.config import DEAD_LETTERS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.bundles.reports import LoadReport
+from controlplane.core.intents.intent import Intent
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.values.canonical import to_canonical
 from controlplane.core.values.dead_letter import DeadLetter
 from streaming.columns import KIND_COLUMN, RecordColumns, spark_type
-from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_row
+from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_payload
+from streaming.transforms.record_rows import record_rows
 from tests.golden.samples import SAMPLES, Damaged, damaged
 
 TOPIC_OF = {
     Heartbeat: HEARTBEATS,
     Tick: HEARTBEATS,
     LoadReport: LOAD_REPORTS,
+    Intent: INTENTS,
     NodeJoined: MEMBERSHIP,
     NodeLeaving: MEMBERSHIP,
     NodeLeft: MEMBERSHIP,
@@ -35,32 +37,26 @@ INPUTS = [
 REFUSED = [pytest.param(case, id=case.name) for case in damaged() if case.topic in INPUT_COLUMNS]
 
 
-def named(struct: StructType, row: Sequence[Any]) -> dict[str, Any]:
-    """A row's values under the names of its columns, nested ones too."""
-    values: dict[str, Any] = {}
-    for field, value in zip(struct.fields, row, strict=True):
-        element = getattr(field.dataType, "elementType", None)
-        if value is not None and isinstance(field.dataType, StructType):
-            values[field.name] = named(field.dataType, value)
-        elif isinstance(element, StructType):
-            values[field.name] = None if value is None else [named(element, item) for item in value]
-        else:
-            values[field.name] = value
-    return values
+def kept_row(topic: str, record: RawRow) -> dict[str, Any]:
+    """The row of a usable record."""
+    rows, refused = record_rows(topic, [record], default_framing())
+    assert refused == 0
+    (row,) = rows.to_pylist(maps_as_pydicts="strict")
+    return dict(row)
 
 
 @pytest.mark.parametrize("payload", INPUTS)
 def test_every_field_reaches_its_column(payload: InputPayload) -> None:
     """Each field of a record stands in the column of its name; columns of other kinds of record are null."""
     topic = TOPIC_OF[type(payload)]
-    key = getattr(payload, "node_id", "").encode()
-    refusal, row = decode_row(topic, RawRow(0, 17, 1_000, key, encode_input(payload)), default_framing())
-    assert refusal is None
-    assert row is not None
-    values = named(INPUT_COLUMNS[topic].struct, row)
-    values.pop(KIND_COLUMN, None)
+    key = key_of(payload)
+    values = kept_row(topic, RawRow(3, 17, 1_000, key, encode_input(payload)))
+    place = {"topic": topic, "partition": 3, "offset": 17, "append_time_ms": 1_000}
+    assert {name: values.pop(name) for name in place} == place
     expected = to_canonical(payload)
     assert isinstance(expected, dict)
+    if KIND_COLUMN not in expected:
+        values.pop(KIND_COLUMN, None)
     assert {name: value for name, value in values.items() if name in expected} == expected
     assert {value for name, value in values.items() if name not in expected} <= {None}
 
@@ -68,10 +64,13 @@ def test_every_field_reaches_its_column(payload: InputPayload) -> None:
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusals_are_the_codecs(case: Damaged) -> None:
     """A record is refused here for the same reason as everywhere else."""
-    refusal, row = decode_row(case.topic, RawRow(0, 17, 1_000, case.key.encode(), case.value), default_framing())
-    assert row is None
+    record = RawRow(0, 17, 1_000, case.key.encode(), case.value)
+    refusal, payload = decode_payload(case.topic, record, default_framing())
+    assert payload is None
     assert refusal is not None
     assert refusal[0] == case.reason
+    rows, refused = record_rows(case.topic, [record], default_framing())
+    assert (rows.num_rows, refused) == (0, 1)
 
 
 def test_kinds_are_told_apart() -> None:
@@ -79,11 +78,9 @@ def test_kinds_are_told_apart() -> None:
     kinds = set()
     for (payload,) in (parameter.values for parameter in INPUTS):
         assert isinstance(payload, InputPayload)
-        if not isinstance(payload, LoadReport):
-            raw = RawRow(0, 0, 0, getattr(payload, "node_id", "").encode(), encode_input(payload))
-            _, row = decode_row(TOPIC_OF[type(payload)], raw, default_framing())
-            assert row is not None
-            kinds.add(row[0])
+        if not isinstance(payload, LoadReport | Intent):
+            raw = RawRow(0, 0, 0, key_of(payload), encode_input(payload))
+            kinds.add(kept_row(TOPIC_OF[type(payload)], raw)[KIND_COLUMN])
     assert kinds == {"heartbeat", "tick", "joined", "leaving", "left"}
 
 
@@ -104,8 +101,23 @@ def test_type_without_a_column_is_a_defect() -> None:
 def test_dead_letter_keeps_its_source() -> None:
     """A dead letter's columns tell the refused record, not the dead letter's own place."""
     letter = DeadLetter("negative", "rate is -1", HEARTBEATS, 3, 17, 5, "controller-1", b"\x00\xff", 2)
-    row = dead_letter_row(0, 99, 1_000, bytearray(encode_dead_letter(letter)))
-    assert row == ("negative", "rate is -1", HEARTBEATS, 3, 17, 5, "controller-1", b"\x00\xff", 2)
+    record = RawRow(0, 99, 1_000, b"", encode_dead_letter(letter), is_append_time=True)
+    row = tuple(kept_row(DEAD_LETTERS, record).values())
+    assert row == (
+        DEAD_LETTERS,
+        0,
+        99,
+        1_000,
+        "negative",
+        "rate is -1",
+        HEARTBEATS,
+        3,
+        17,
+        5,
+        "controller-1",
+        b"\x00\xff",
+        2,
+    )
 
 
 @pytest.mark.parametrize("value", [b"junk", None])

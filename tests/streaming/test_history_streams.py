@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
@@ -14,6 +13,7 @@ from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.canonical import to_canonical
 from controlplane.core.values.identifiers import Epoch
+from streaming.config import PipelineConfig
 from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE
 from streaming.jobs.history import start_history
 from streaming.metrics import PipelineMetrics, ProgressListener
@@ -28,13 +28,18 @@ def heartbeat(node_id: str, number: int, *steps: BundleStepReport) -> tuple[byte
     return node_id.encode(), encode_input(beat)
 
 
-def passed_over(query: StreamingQuery) -> float | None:
-    """What the metrics count after this stream's progress reports."""
+def read_history(spark: SparkSession, config: PipelineConfig, topic: str) -> tuple[float | None, float | None]:
+    """Let the stream of a topic read everything; what the metrics count as read, and as passed over."""
     registry = CollectorRegistry()
-    listener = ProgressListener(PipelineMetrics(registry))
+    metrics = PipelineMetrics(registry)
+    query = read_all(lambda: start_history(spark, config, topic, metrics))
+    listener = ProgressListener(metrics)
     for progress in query.recentProgress:
         listener.record(progress)
-    return registry.get_sample_value("controlplane_pipeline_passed_over_records_total", {"stream": query.name})
+    labels = {"stream": query.name}
+    names = ("controlplane_pipeline_records_total", "controlplane_pipeline_passed_over_records_total")
+    read, passed_over = (registry.get_sample_value(name, labels) for name in names)
+    return read, passed_over
 
 
 def test_heartbeats_and_ticks_are_kept_once_over_restarts(spark: SparkSession, world: PipelineWorld) -> None:
@@ -42,10 +47,10 @@ def test_heartbeats_and_ticks_are_kept_once_over_restarts(spark: SparkSession, w
     config = world.config()
     world.send(HEARTBEATS, *heartbeat("node-1", 1))
     world.send(HEARTBEATS, None, encode_input(Tick("controller-1", 5)), partition=0)
-    first = read_all(lambda: start_history(spark, config, HEARTBEATS))
+    first = read_history(spark, config, HEARTBEATS)
     world.send(HEARTBEATS, b"node-1", b"junk")
     world.send(HEARTBEATS, *heartbeat("node-1", 2, DIVIDED))
-    second = read_all(lambda: start_history(spark, config, HEARTBEATS))
+    second = read_history(spark, config, HEARTBEATS)
     rows = world.rows(spark, HEARTBEATS_TABLE)
     told = sorted(
         (row["kind"], row["node_id"], row["controller_id"], row["sent_at_ms"]) for row in rows if row["node_id"]
@@ -61,7 +66,7 @@ def test_heartbeats_and_ticks_are_kept_once_over_restarts(spark: SparkSession, w
         0,
     )
     assert tick["append_time_ms"] // 86_400_000 == (tick["day"].toordinal() - 719_163)
-    assert (passed_over(first), passed_over(second)) == (None, 1)
+    assert (first, second) == ((2, 0), (2, 1))
 
 
 def test_records_of_a_schema_registry_are_read(spark: SparkSession, world: PipelineWorld) -> None:
@@ -72,7 +77,7 @@ def test_records_of_a_schema_registry_are_read(spark: SparkSession, world: Pipel
     world.send(HEARTBEATS, key, b"\x00" + (18).to_bytes(4, "big") + datum)
     config = world.config()
     named = replace(config, kafka=replace(config.kafka, schema_ids={17: "Heartbeat.v1"}))
-    read_all(lambda: start_history(spark, named, HEARTBEATS))
+    read_history(spark, named, HEARTBEATS)
     (row,) = world.rows(spark, HEARTBEATS_TABLE)
     assert (row["node_id"], row["sent_at_ms"]) == ("node-1", 1)
 
@@ -81,7 +86,7 @@ def test_aborted_transactions_are_invisible(spark: SparkSession, world: Pipeline
     """What a fenced or failed writer left behind never reaches a table: Spark's default would read it."""
     world.send_in_transaction(HEARTBEATS, [heartbeat("node-1", number) for number in range(5)], commit=False)
     world.send_in_transaction(HEARTBEATS, [heartbeat("node-1", number) for number in range(10, 13)], commit=True)
-    read_all(lambda: start_history(spark, world.config(), HEARTBEATS))
+    read_history(spark, world.config(), HEARTBEATS)
     assert [row["sent_at_ms"] for row in world.rows(spark, HEARTBEATS_TABLE)] == [10, 11, 12]
 
 
@@ -89,7 +94,7 @@ def test_membership_keeps_every_field(spark: SparkSession, world: PipelineWorld)
     """A join is stored whole: an operator asks the table for addresses and zones."""
     joined = NodeJoined("node-1", 7, NodeRole.DATA, (), "zone-a", 2, 100, "1.0.0", 5, "5d1f0c7a", hands_off=True)
     world.send(MEMBERSHIP, b"node-1", encode_input(joined))
-    read_all(lambda: start_history(spark, world.config(), MEMBERSHIP))
+    read_history(spark, world.config(), MEMBERSHIP)
     (row,) = world.rows(spark, MEMBERSHIP_TABLE)
     found = (row["kind"], row["incarnation"], row["role"], row["zone"], row["weight"], row["capacity"], row["reason"])
     assert found == ("joined", 7, "data", "zone-a", 2, 100, None)
@@ -99,7 +104,7 @@ def test_membership_keeps_every_field(spark: SparkSession, world: PipelineWorld)
 def test_junk_among_dead_letters_is_kept_as_such(spark: SparkSession, world: PipelineWorld) -> None:
     """A record on ``dead-letters`` that is none must not stop the stream that people look into when things go wrong."""
     world.send(DEAD_LETTERS, b"key", b"junk")
-    read_all(lambda: start_history(spark, world.config(), DEAD_LETTERS))
+    read_history(spark, world.config(), DEAD_LETTERS)
     (row,) = world.rows(spark, DEAD_LETTERS_TABLE)
     assert (row["source_topic"], row["source_offset"], row["raw"], row["reason"]) == (
         DEAD_LETTERS,

@@ -17,7 +17,7 @@ from controlplane.core.bundles.load.resource_usage import ResourceWeights, weigh
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import LoadReport, ResourceUsage
 from streaming.contracts.records import LOAD_REPORT_COLUMNS
-from streaming.decode import RawRow, decode_row
+from streaming.decode import RawRow, decode_payload
 from streaming.load.decoding import DECODED_TYPE, decode_batch
 from tests.golden.samples import SAMPLES, damaged
 from tests.helpers.pipeline_world import bundle_load, load_report, random_report
@@ -57,7 +57,8 @@ def test_columns_are_those_of_each_record() -> None:
     samples = iter(decoded.samples.to_pylist())
     row_type = pa.struct([decoded.history.schema.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
     for record, columns in zip(records, decoded.records.to_pylist(), strict=True):
-        refusal, row = decode_row(LOAD_REPORTS, record, default_framing())
+        refusal, payload = decode_payload(LOAD_REPORTS, record, default_framing())
+        row = None if payload is None else LOAD_REPORT_COLUMNS.row(payload)
         assert tuple(columns[name] for name in PLACE) == record[:3]
         told = None if columns["refusal"] is None else (columns["refusal"]["reason"], columns["refusal"]["detail"])
         assert told == refusal

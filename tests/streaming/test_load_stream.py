@@ -60,7 +60,7 @@ def test_bad_reports_become_dead_letters_and_neighbours_count(spark: SparkSessio
     config = world.config()
     metrics = PipelineMetrics(registry)
     read_all(lambda: start_load(spark, config, metrics))
-    read_all(lambda: start_history(spark, config, DEAD_LETTERS))
+    read_all(lambda: start_history(spark, config, DEAD_LETTERS, metrics))
 
     kept = world.rows(spark, LOAD_REPORTS_TABLE)
     assert sorted(row["sent_at_ms"] for row in kept) == list(range(len(refused)))

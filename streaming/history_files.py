@@ -1,0 +1,91 @@
+"""Files of tables of history: each task of a batch writes its rows, a file for each day, and tells the driver of them.
+
+A task that is repeated writes others. The driver commits those that the task told of that ended.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from streaming.contracts.table import DAY_COLUMN, TableContract
+from streaming.storage import StoragePath
+from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, told
+
+_DAY_MS: Final = 86_400_000
+_EPOCH_DAY: Final = date(1970, 1, 1)
+
+TOLD_TYPE: Final = StructType(
+    [StructField("table", StringType()), StructField("file", WRITTEN_TYPE), StructField("passed_over", LongType())]
+)
+"""What a task tells: a row for each file, with its table, and one with the number of records that it passed over."""
+_TOLD: Final = to_arrow_schema(TOLD_TYPE)
+
+
+class HistoryFiles:
+    """What one task writes of one table.
+
+    Args:
+        folder: the table's.
+        contract: the table's.
+        dated_by: the column of milliseconds since 1970 that determines the day.
+    """
+
+    def __init__(self, folder: StoragePath, contract: TableContract, dated_by: str = "append_time_ms") -> None:
+        self._folder = folder
+        self._schema = to_arrow_schema(contract.schema)
+        self._dated_by = dated_by
+        self._writers: dict[int, TableFileWriter] = {}
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows, which have the table's columns; the day may be left out."""
+        days = rows[self._dated_by].to_numpy() // _DAY_MS
+        for day in np.unique(days).tolist():
+            if day not in self._writers:
+                name = (_EPOCH_DAY + timedelta(days=day)).isoformat()
+                self._writers[day] = TableFileWriter(self._folder, DAY_COLUMN, name, self._schema)
+            self._writers[day].write(rows.filter(pa.array(days == day)))
+
+    def close(self) -> list[WrittenFile]:
+        """End the files."""
+        return [writer.close() for writer in self._writers.values()]
+
+
+class BatchFiles(NamedTuple):
+    """What all tasks of a batch have told.
+
+    Attributes:
+        files: by the name of their table.
+        passed_over: the number of records that became no row.
+    """
+
+    files: Mapping[str, Sequence[WrittenFile]]
+    passed_over: int
+
+
+def told_by_task(files: Mapping[str, Sequence[WrittenFile]], passed_over: int) -> pa.RecordBatch:
+    """The rows of :data:`TOLD_TYPE`, which a task returns at its end."""
+    names = [table for table, written in files.items() for _ in written]
+    structs = told(file for written in files.values() for file in written).to_struct_array()
+    of_files = pa.RecordBatch.from_arrays(
+        [pa.array(names, pa.string()), structs, pa.nulls(len(names), pa.int64())], schema=_TOLD
+    )
+    count = pa.RecordBatch.from_pylist([{"passed_over": passed_over}], schema=_TOLD)
+    return pa.concat_batches([of_files, count])
+
+
+def batch_files(told_rows: DataFrame) -> BatchFiles:
+    """Carry a batch out: every task writes its files."""
+    files: dict[str, list[WrittenFile]] = {}
+    passed_over = 0
+    for row in told_rows.collect():
+        if row["file"] is None:
+            passed_over += row["passed_over"]
+        else:
+            files.setdefault(row["table"], []).append(WrittenFile(*row["file"]))
+    return BatchFiles(files, passed_over)

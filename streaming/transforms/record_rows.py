@@ -1,0 +1,66 @@
+"""Records of a topic to rows of its table of history, in batches of Arrow, with the codec that the leader uses."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from controlplane.codec.framing import Framing
+from controlplane.config import DEAD_LETTERS
+from streaming.contracts.records import TABLE_OF_TOPIC
+from streaming.contracts.table import DAY_COLUMN, TableContract
+from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_payload
+
+
+class RecordRows(NamedTuple):
+    """A batch of records.
+
+    Attributes:
+        rows: the usable ones, with the columns of their table but the day.
+        refused: the number of the others.
+    """
+
+    rows: pa.Table
+    refused: int
+
+
+def raw_records(batch: pa.RecordBatch) -> list[RawRow]:
+    """The records of a batch, which has the columns of :class:`streaming.decode.RawRow`."""
+    columns = (batch.column(name).to_pylist() for name in RawRow._fields)
+    return [RawRow(*values) for values in zip(*columns, strict=True)]
+
+
+def record_rows(topic: str, records: Iterable[RawRow], framing: Framing) -> RecordRows:
+    """The rows of records.
+
+    Args:
+        topic: an input topic or ``dead-letters``, without the cluster's prefix.
+        records: of the topic.
+        framing: how the cluster's records are framed.
+    """
+    rows, refused = [], 0
+    for record in records:
+        place = (topic, record.partition, record.offset, record.append_time_ms)
+        if topic == DEAD_LETTERS:
+            rows.append((*place, *dead_letter_row(*place[1:], record.value)))
+            continue
+        refusal, payload = decode_payload(topic, record, framing)
+        if refusal is None:
+            rows.append((*place, *INPUT_COLUMNS[topic].row(payload)))
+        else:
+            refused += 1
+    return RecordRows(table_of(rows, TABLE_OF_TOPIC[topic]), refused)
+
+
+def table_of(rows: Sequence[tuple[object, ...]], contract: TableContract) -> pa.Table:
+    """Rows that have the columns of a table but the day, in their order."""
+    schema = _without_day(contract)
+    columns: Iterable[Sequence[object]] = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _without_day(contract: TableContract) -> pa.Schema:
+    schema = to_arrow_schema(contract.schema)
+    return schema.remove(schema.get_field_index(DAY_COLUMN))
