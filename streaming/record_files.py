@@ -6,36 +6,43 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from streaming.contracts.records import TABLE_OF_TOPIC
+from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.decode import RawRow, framing_of
 from streaming.history_files import TOLD_TYPE, BatchFiles, HistoryFiles, batch_files, told_by_task
-from streaming.storage import StoragePath
-from streaming.transforms.record_rows import raw_records, record_rows
+from streaming.transforms.record_rows import raw_records, record_rows, table_of
+from streaming.transforms.tick_rows import PlacedTick, tick_rows
 
 
 def write_record_files(
-    records: DataFrame, topic: str, schema_ids: Mapping[int, str], folder: StoragePath
+    records: DataFrame, topic: str, schema_ids: Mapping[int, str], folders: Mapping[str, Path]
 ) -> BatchFiles:
     """Write the usable records of a batch; refused ones are passed over.
 
     Args:
-        records: as :func:`streaming.sources.read_stream` returns them; each part becomes a file for each day.
+        records: as :func:`streaming.sources.read_stream` returns them. Each part becomes a file for each table and day.
+            A partition of Kafka is in one part, so that its ticks of a minute become one row.
         topic: an input topic or ``dead-letters``, without the cluster's prefix.
         schema_ids: as :class:`controlplane.config.KafkaConfig` has them.
-        folder: of the topic's table.
+        folders: of the topic's tables, by their names.
     """
-    write = partial(_write, topic=topic, schema_ids=tuple(schema_ids.items()), folder=folder)
+    write = partial(_write, topic=topic, schema_ids=tuple(schema_ids.items()), folders=folders)
     return batch_files(records.select(*RawRow._fields).mapInArrow(write, TOLD_TYPE))
 
 
 def _write(
-    batches: Iterable[pa.RecordBatch], topic: str, schema_ids: tuple[tuple[int, str], ...], folder: StoragePath
+    batches: Iterable[pa.RecordBatch], topic: str, schema_ids: tuple[tuple[int, str], ...], folders: Mapping[str, Path]
 ) -> Iterator[pa.RecordBatch]:
     contract = TABLE_OF_TOPIC[topic]
     framing = framing_of(schema_ids)
-    files, refused = HistoryFiles(folder, contract), 0
+    files, ticks, refused = HistoryFiles(folders[contract.name], contract), list[PlacedTick](), 0
     for batch in batches:
         decoded = record_rows(topic, raw_records(batch), framing)
         files.write(decoded.rows)
+        ticks += decoded.ticks
         refused += decoded.refused
-    yield told_by_task({contract.name: files.close()}, refused)
+    written = {contract.name: files.close()}
+    if ticks:
+        of_ticks = HistoryFiles(folders[TICKS_TABLE.name], TICKS_TABLE, dated_by="minute_ms")
+        of_ticks.write(table_of(list(tick_rows(ticks)), TICKS_TABLE))
+        written[TICKS_TABLE.name] = of_ticks.close()
+    yield told_by_task(written, refused)

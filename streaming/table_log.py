@@ -5,8 +5,10 @@ offset, its append time, and a value that decodes to the same. An input that was
 and becomes a record that is refused again.
 """
 
+import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,23 +24,24 @@ from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.inputs import InputPayload
-from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft
 from controlplane.core.values.canonical import from_canonical
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.positions import place_of
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 from streaming.columns import KIND_COLUMN
-from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC
+from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
+from streaming.transforms.tick_rows import MINUTE_MS, ticks_of
 
 _KINDS: Final[Mapping[str, Mapping[str, type]]] = {
-    HEARTBEATS: {"heartbeat": Heartbeat, "tick": Tick},
+    HEARTBEATS: {"": Heartbeat},
     MEMBERSHIP: {"joined": NodeJoined, "leaving": NodeLeaving, "left": NodeLeft},
     INTENTS: {"": Intent},
 }
-"""The records of each topic that decisions are taken from, by the column that tells them apart."""
+"""The records of each topic that decisions are taken from, by the column that tells them apart; ticks are apart."""
 _STEP_OFFSETS: Final = 2_000
 """How many offsets of each partition are read at once."""
 _LOOK_BACK_DECISIONS: Final = 1_000
@@ -67,6 +70,7 @@ class TableLogReader:
         """Open the tables, and see which partitions there are."""
         topics = (DECISIONS, *_KINDS)
         self._tables = {topic: _opened(warehouse_dir, TABLE_OF_TOPIC[topic]) for topic in topics}
+        self._ticks = _opened(warehouse_dir, TICKS_TABLE)
         letters = _opened(warehouse_dir, DEAD_LETTERS_TABLE)
         columns = [f"source_{name}" for name in ("topic", "partition", "offset", "append_time_ms")]
         self._refused = letters.to_table(columns=columns).group_by(columns).aggregate([])
@@ -108,9 +112,11 @@ class TableLogReader:
         only_answering: bool = False,  # noqa: ARG002
     ) -> dict[TopicPartition, int]:
         """See the protocol."""
-        found = self._tables[topic].to_table(
-            columns=["partition", "offset"], filter=pc.field("append_time_ms") >= time_ms
-        )
+        later = pc.field("append_time_ms") >= time_ms
+        found = self._tables[topic].to_table(columns=["partition", "offset"], filter=later)
+        if topic == HEARTBEATS:
+            of_ticks = self._tick_places(pc.field("minute_ms") > time_ms - MINUTE_MS).filter(later)
+            found = pa.concat_tables([found.cast(_PLACES), of_ticks.select(_PLACES.names)])
         first = dict(_grouped(found, "min"))
         return {place: first.get(place.partition, end) for place, end in self.end_offsets(topic).items()}
 
@@ -138,7 +144,10 @@ class TableLogReader:
         """
         places = self._tables[topic].to_table(columns=["partition", "offset"])
         refused = self._refused.filter(pc.field("source_topic") == topic).select(["source_partition", "source_offset"])
-        both = pa.concat_tables([places.cast(_PLACES), refused.rename_columns(["partition", "offset"]).cast(_PLACES)])
+        parts = [places.cast(_PLACES), refused.rename_columns(_PLACES.names).cast(_PLACES)]
+        if topic == HEARTBEATS:
+            parts.append(self._tick_places().select(_PLACES.names))
+        both = pa.concat_tables(parts)
         partitions, offsets = both["partition"].to_numpy(), both["offset"].to_numpy()
         found = {}
         for partition in np.unique(partitions).tolist():
@@ -147,6 +156,14 @@ class TableLogReader:
             first = mine[holes[-1] + 1 if holes else 0]
             found[partition] = _Extent(int(first), int(mine[-1]) + 1)
         return found
+
+    def _tick_places(self, rows: pc.Expression | None = None) -> pa.Table:
+        """Partition, offset and append time of each tick."""
+        ticks = self._ticks.to_table(columns=["partition", "tick_count", "offsets", "append_times_ms"], filter=rows)
+        partitions = np.repeat(ticks["partition"].to_numpy(), ticks["tick_count"].to_numpy())
+        offsets, times_ms = (pc.list_flatten(ticks[name]) for name in ("offsets", "append_times_ms"))
+        places = {"partition": pa.array(partitions, pa.int64()), "offset": offsets, "append_time_ms": times_ms}
+        return pa.table(places)
 
     def _take_in_named_partitions(self, seq: int) -> None:
         """Partitions without rows are known by the newest decision's positions; what is before these was forgotten."""
@@ -176,6 +193,8 @@ class TableLogReader:
             _within(wanted, "source_partition", "source_offset") & (pc.field("source_topic") == topic)
         )
         records = [_record(topic, row) for row in rows.to_pylist(maps_as_pydicts="strict")]
+        if topic == HEARTBEATS:
+            records += self._tick_records(wanted)
         kept = {(record.partition, record.offset) for record in records}
         for row in refused.to_pylist():
             _, partition, offset, append_time_ms = row.values()
@@ -184,6 +203,13 @@ class TableLogReader:
         for partition, span in wanted:
             self._next[TopicPartition(topic, partition)] = span.stop
         yield from sorted(records, key=lambda record: (record.partition, record.offset))
+
+    def _tick_records(self, wanted: Sequence[tuple[int, range]]) -> Iterator[RawRecord]:
+        spans = dict(wanted)
+        rows = self._ticks.to_table(filter=_overlapping(wanted)).to_pylist()
+        for partition, offset, append_time_ms, tick in (each for row in rows for each in ticks_of(row)):
+            if offset in spans[partition]:
+                yield RawRecord(HEARTBEATS, partition, offset, append_time_ms, b"", encode_input(tick))
 
     def _decisions(self, wanted: Sequence[tuple[int, range]]) -> Iterator[RawRecord]:
         ((partition, span),) = wanted
@@ -252,12 +278,11 @@ def _record(topic: str, row: Mapping[str, Any]) -> RawRecord:
     kind = kinds[row[KIND_COLUMN]] if len(kinds) > 1 else kinds[""]
     try:
         payload: InputPayload = from_canonical(kind, {name: row[name] for name in kind.__annotations__ if name in row})
-        key = b"" if isinstance(payload, Tick) else key_of(payload)
         value = encode_input(payload)
     except InvalidInputError as error:
         place = f"{topic}[{row['partition']}]@{row['offset']}"
         raise LogContinuityError(f"{place} is no record any more in its table: {error.detail}") from error
-    return RawRecord(topic, row["partition"], row["offset"], row["append_time_ms"], key, value)
+    return RawRecord(topic, row["partition"], row["offset"], row["append_time_ms"], key_of(payload), value)
 
 
 _PLACES: Final = pa.schema([("partition", pa.int64()), ("offset", pa.int64())])
@@ -270,11 +295,21 @@ def _grouped(places: pa.Table, function: str) -> Iterator[tuple[int, int]]:
 
 def _within(wanted: Sequence[tuple[int, range]], partition: str, offset: str) -> pc.Expression:
     """Whether a row's place is in one of the spans of offsets."""
-    spans = [
+    return _any(
         (pc.field(partition) == number) & (pc.field(offset) >= span.start) & (pc.field(offset) < span.stop)
         for number, span in wanted
-    ]
-    every = spans[0]
-    for span in spans[1:]:
-        every |= span
-    return every
+    )
+
+
+def _overlapping(wanted: Sequence[tuple[int, range]]) -> pc.Expression:
+    """Whether a row of ticks may have one in one of the spans of offsets."""
+    return _any(
+        (pc.field("partition") == number)
+        & (pc.field("last_offset") >= span.start)
+        & (pc.field("first_offset") < span.stop)
+        for number, span in wanted
+    )
+
+
+def _any(conditions: Iterable[pc.Expression]) -> pc.Expression:
+    return functools.reduce(operator.or_, conditions)

@@ -23,6 +23,7 @@ from streaming.contracts.records import (
     INTENTS_TABLE,
     LOAD_REPORTS_TABLE,
     MEMBERSHIP_TABLE,
+    TICKS_TABLE,
 )
 from streaming.contracts.table import TableContract
 
@@ -37,6 +38,7 @@ ALL_TABLES: Final[tuple[TableContract, ...]] = (
     INTENT_ANSWERS_TABLE,
     MEMBERSHIP_TABLE,
     HEARTBEATS_TABLE,
+    TICKS_TABLE,
     LOAD_REPORTS_TABLE,
     DEAD_LETTERS_TABLE,
     BUNDLE_LOAD_TABLE,

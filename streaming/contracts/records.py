@@ -4,29 +4,71 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DateType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.bundles.reports import LoadReport
 from controlplane.core.intents.intent import Intent
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from streaming.columns import RecordColumns, column
-from streaming.contracts.table import COORDINATES, TableContract
+from streaming.contracts.table import COORDINATES, DAY_COLUMN, TableContract
 
 _RECORD_KEY: Final = ("topic", "partition", "offset")
 _ONCE: Final = "Added once for each record"
 
-HEARTBEAT_COLUMNS: Final = RecordColumns({Heartbeat: "heartbeat", Tick: "tick"})
+HEARTBEAT_COLUMNS: Final = RecordColumns({Heartbeat: "heartbeat"})
 LOAD_REPORT_COLUMNS: Final = RecordColumns({LoadReport: "load_report"})
 MEMBERSHIP_COLUMNS: Final = RecordColumns({NodeJoined: "joined", NodeLeaving: "leaving", NodeLeft: "left"})
 INTENT_COLUMNS: Final = RecordColumns({Intent: "intent"})
 
 HEARTBEATS_TABLE: Final = TableContract(
     name="heartbeats",
-    row="A usable record of the topic `heartbeats`: a node's heartbeat or a controller's tick.",
+    row="A usable heartbeat of a node in the topic `heartbeats`, whose ticks are in `ticks`.",
     written=f"{_ONCE}; what was refused is in `dead_letters`. The decisions show whether a heartbeat counted.",
     key=_RECORD_KEY,
     fields=(*COORDINATES, *HEARTBEAT_COLUMNS.fields),
+)
+
+TICK_ARRAYS: Final[Mapping[str, str]] = MappingProxyType(
+    {"controller_id": "controller_ids", "sent_at_ms": "sent_at_ms", "seq": "seqs", "table_epoch": "table_epochs"}
+)
+"""The column of each field of a tick."""
+
+TICKS_TABLE: Final = TableContract(
+    name="ticks",
+    row="Usable ticks of controllers in one partition of the topic `heartbeats`, of one minute of append time.",
+    written="Added once for each tick, a row for each partition, minute and batch of records; `ticks_by_minute` puts "
+    "these together. Lists have an entry for each tick, in the order of their offsets.",
+    key=("partition", "first_offset"),
+    fields=(
+        column("partition", IntegerType(), "The partition of `heartbeats`."),
+        column("first_offset", LongType(), "The offset of the first tick."),
+        column("last_offset", LongType(), "The offset of the last tick; heartbeats may stand in between."),
+        column("minute_ms", LongType(), "The beginning of the minute, in milliseconds since 1970."),
+        column(DAY_COLUMN, DateType(), "The day of `minute_ms` in UTC; restrict it, and other days are not read."),
+        column("tick_count", LongType(), "The number of ticks."),
+        column("first_append_time_ms", LongType(), "When the broker appended the first tick."),
+        column("last_append_time_ms", LongType(), "When the broker appended the last tick."),
+        column(
+            "longest_gap_ms", LongType(), "The longest time from one tick to the next; null: it is one.", nullable=True
+        ),
+        column("offsets", ArrayType(LongType()), "The offset of each tick."),
+        column("append_times_ms", ArrayType(LongType()), "When the broker appended each tick."),
+        *(
+            column(TICK_ARRAYS[each.name], ArrayType(each.dataType), f"Of each tick: {each.metadata['comment']}")
+            for each in RecordColumns({Tick: "tick"}).fields
+        ),
+    ),
 )
 LOAD_REPORTS_TABLE: Final = TableContract(
     name="load_reports",
@@ -136,4 +178,10 @@ TABLE_OF_TOPIC: Final[Mapping[str, TableContract]] = MappingProxyType(
         DEAD_LETTERS: DEAD_LETTERS_TABLE,
     }
 )
-"""The table that holds a topic's records."""
+"""The table that holds a topic's records, but for ticks; the topic's stream has its name."""
+
+
+def tables_of(topic: str) -> tuple[TableContract, ...]:
+    """Every table that a topic's stream writes rows of records to."""
+    others = (TICKS_TABLE,) if topic == HEARTBEATS else ()
+    return (TABLE_OF_TOPIC[topic], *others)

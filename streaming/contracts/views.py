@@ -99,5 +99,37 @@ join (select seq, node_id, silence_ms from node_changes where change = 'fenced' 
 """,
 )
 
-ALL_VIEWS: Final = (OWNERSHIP_VIEW, UNAVAILABILITY_VIEW)
+TICKS_VIEW: Final = View(
+    name="ticks_by_minute",
+    row="The ticks of controllers in one partition of the topic `heartbeats` in one minute.",
+    tables=("ticks",),
+    columns=(
+        ("partition", "The partition of `heartbeats`."),
+        ("minute_ms", "The beginning of the minute of append time, in milliseconds since 1970."),
+        ("tick_count", "The number of ticks."),
+        ("controller_ids", "The controllers that appended them, leading or not."),
+        ("first_offset", "The offset of the first tick."),
+        ("last_offset", "The offset of the last tick."),
+        (
+            "longest_gap_ms",
+            "The longest time to a tick of this minute from the tick before it; null: there is none before it.",
+        ),
+    ),
+    query="""\
+select
+  partition, minute_ms, cast(sum(tick_count) as bigint) as tick_count,
+  array_sort(array_distinct(flatten(array_agg(controller_ids)))) as controller_ids,
+  min(first_offset) as first_offset, max(last_offset) as last_offset,
+  max(greatest(longest_gap_ms, gap_before_ms)) as longest_gap_ms
+from (
+  select
+    partition, minute_ms, tick_count, controller_ids, first_offset, last_offset, longest_gap_ms,
+    first_append_time_ms - lag(last_append_time_ms) over (partition by partition order by first_offset) as gap_before_ms
+  from ticks
+) as rows_of_batches
+group by partition, minute_ms
+""",
+)
+
+ALL_VIEWS: Final = (OWNERSHIP_VIEW, UNAVAILABILITY_VIEW, TICKS_VIEW)
 """All of them. A view stands behind those that it reads."""

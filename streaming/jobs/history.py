@@ -1,10 +1,10 @@
-"""The streams that only add rows: records of a topic, decoded, into the topic's table."""
+"""The streams that only add rows: records of a topic, decoded, into the topic's tables."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.config import PipelineConfig
-from streaming.contracts.records import TABLE_OF_TOPIC
+from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.driver_tables import DriverTable
 from streaming.metrics import PipelineMetrics
 from streaming.record_files import write_record_files
@@ -15,7 +15,7 @@ from streaming.sources import read_stream
 def start_history(
     session: SparkSession, config: PipelineConfig, topic: str, metrics: PipelineMetrics
 ) -> StreamingQuery:
-    """Start the stream of ``heartbeats``, ``membership``, ``intents`` or ``dead-letters`` into its table."""
+    """Start the stream of ``heartbeats``, ``membership``, ``intents`` or ``dead-letters`` into its tables."""
     name = TABLE_OF_TOPIC[topic].name
     stream = HistoryStream(config, topic, metrics)
     records = read_stream(session, config.kafka, config.cluster.topic(topic), config.max_records_per_batch)
@@ -40,9 +40,8 @@ class HistoryStream:
     def __init__(self, config: PipelineConfig, topic: str, metrics: PipelineMetrics) -> None:
         self._config = config
         self._topic = topic
-        self._contract = TABLE_OF_TOPIC[topic]
-        self._passed_over = metrics.passed_over.labels(self._contract.name)
-        self._table: DriverTable | None = None
+        self._passed_over = metrics.passed_over.labels(TABLE_OF_TOPIC[topic].name)
+        self._tables: list[DriverTable] = []
 
     def write(self, records: DataFrame, writer: str, batch_id: int) -> None:
         """Add the rows of one batch, once.
@@ -52,11 +51,16 @@ class HistoryStream:
             writer: the query's id: a batch is known by it and its number.
             batch_id: the number, the same when the batch is repeated after a crash.
         """
-        table = self._table = self._table or DriverTable(self._config.warehouse_dir, self._contract, writer)
-        if table.has(batch_id):
+        if not self._tables:  # the writer is known with the first batch
+            folder = self._config.warehouse_dir
+            self._tables = [DriverTable(folder, contract, writer) for contract in tables_of(self._topic)]
+        left = [table for table in self._tables if not table.has(batch_id)]
+        if not left:
             return
         # One file for each batch and core; otherwise it would be one for each of Kafka's partitions.
         in_parts = records.coalesce(self._config.spark.cores)
-        written = write_record_files(in_parts, self._topic, self._config.kafka.schema_ids, table.folder)
-        table.append_files(written.files.get(self._contract.name, ()), batch_id)
+        folders = {table.contract.name: table.folder for table in self._tables}
+        written = write_record_files(in_parts, self._topic, self._config.kafka.schema_ids, folders)
+        for table in left:
+            table.append_files(written.files.get(table.contract.name, ()), batch_id)
         self._passed_over.inc(written.passed_over)

@@ -11,7 +11,7 @@ from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LO
 from controlplane.errors import PrerequisiteError
 from streaming.claim import claimed
 from streaming.config import PipelineConfig
-from streaming.contracts.records import TABLE_OF_TOPIC
+from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.created_tables import create_missing, is_empty
 from streaming.jobs.changes import CHANGES, ChangesStream
 from streaming.jobs.decision_log import start_decisions
@@ -93,11 +93,13 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
     Raises:
         PrerequisiteError: a table has rows and its stream has no checkpoint.
     """
-    for table in TABLE_OF_TOPIC.values():
-        checkpoint = config.checkpoint_dir(table.name)
-        if not (checkpoint / "metadata").exists() and not is_empty(config.warehouse_dir, table):
+    for topic, its_table in TABLE_OF_TOPIC.items():
+        checkpoint = config.checkpoint_dir(its_table.name)
+        there = (checkpoint / "metadata").exists()
+        filled = [table.name for table in tables_of(topic) if not there and not is_empty(config.warehouse_dir, table)]
+        if filled:
             message = (
-                f"the table {table.name} in {config.warehouse_dir} holds rows and its checkpoint {checkpoint} is gone: "
+                f"the table {filled[0]} in {config.warehouse_dir} holds rows and its checkpoint {checkpoint} is gone: "
                 "going on would add them a second time. Restore it, or move the folder away to start afresh"
             )
             raise PrerequisiteError(message)

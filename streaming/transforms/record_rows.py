@@ -8,9 +8,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.codec.framing import Framing
 from controlplane.config import DEAD_LETTERS
+from controlplane.core.membership.inputs import Tick
 from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.contracts.table import DAY_COLUMN, TableContract
 from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_payload
+from streaming.transforms.tick_rows import PlacedTick
 
 
 class RecordRows(NamedTuple):
@@ -18,10 +20,12 @@ class RecordRows(NamedTuple):
 
     Attributes:
         rows: the usable ones, with the columns of their table but the day.
+        ticks: those among them, which are no rows.
         refused: the number of the others.
     """
 
     rows: pa.Table
+    ticks: Sequence[PlacedTick]
     refused: int
 
 
@@ -39,18 +43,20 @@ def record_rows(topic: str, records: Iterable[RawRow], framing: Framing) -> Reco
         records: of the topic.
         framing: how the cluster's records are framed.
     """
-    rows, refused = [], 0
+    rows, ticks, refused = [], list[PlacedTick](), 0
     for record in records:
         place = (topic, record.partition, record.offset, record.append_time_ms)
         if topic == DEAD_LETTERS:
             rows.append((*place, *dead_letter_row(*place[1:], record.value)))
             continue
         refusal, payload = decode_payload(topic, record, framing)
-        if refusal is None:
-            rows.append((*place, *INPUT_COLUMNS[topic].row(payload)))
-        else:
+        if refusal is not None:
             refused += 1
-    return RecordRows(table_of(rows, TABLE_OF_TOPIC[topic]), refused)
+        elif isinstance(payload, Tick):
+            ticks.append(PlacedTick(*place[1:], payload))
+        else:
+            rows.append((*place, *INPUT_COLUMNS[topic].row(payload)))
+    return RecordRows(table_of(rows, TABLE_OF_TOPIC[topic]), ticks, refused)
 
 
 def table_of(rows: Sequence[tuple[object, ...]], contract: TableContract) -> pa.Table:

@@ -5,16 +5,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from controlplane.codec.inputs import decode_input
+import pyarrow as pa
+
+from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
-from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC
+from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE
+from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing
-from streaming.decode import INPUT_COLUMNS
+from streaming.decode import RawRow
 from streaming.driver_tables import DriverTable
+from streaming.history_files import HistoryFiles
 from streaming.transforms.decision_rows import LogRecord, decision_rows
+from streaming.transforms.record_rows import record_rows, table_of
+from streaming.transforms.tick_rows import PlacedTick, tick_rows
 from tests.helpers.recorded_log import RecordedLog
 from tests.helpers.world import World
 
@@ -35,13 +41,27 @@ def busy_world() -> World:
     return world
 
 
-def input_row(record: RawRecord) -> dict[str, Any]:
-    """The row of a record in its topic's table."""
-    table, columns = TABLE_OF_TOPIC[record.topic], INPUT_COLUMNS[record.topic]
-    day = datetime.fromtimestamp(record.append_time_ms / 1_000, UTC).date()
-    payload = decode_input(record.topic, record).payload
-    row = (record.topic, record.partition, record.offset, record.append_time_ms, day, *columns.row(payload))
-    return dict(zip(table.columns, row, strict=True))
+def write_inputs(folder: Path, topic: str, records: Iterable[RawRecord]) -> None:
+    """Add the records of a topic to its tables, as one batch."""
+    raw = [RawRow(*record[1:6]) for record in records]
+    rows, ticks, refused = record_rows(topic, raw, default_framing())
+    assert refused == 0
+    add_rows(folder, TABLE_OF_TOPIC[topic], rows)
+    if topic == HEARTBEATS:
+        add_ticks(folder, ticks)
+
+
+def add_ticks(folder: Path, ticks: Iterable[PlacedTick]) -> None:
+    """Add ticks to their table, as one batch."""
+    add_rows(folder, TICKS_TABLE, table_of(list(tick_rows(ticks)), TICKS_TABLE), dated_by="minute_ms")
+
+
+def add_rows(folder: Path, contract: TableContract, rows: pa.Table, dated_by: str = "append_time_ms") -> None:
+    """Add rows to a table of history, as its writer does."""
+    table = DriverTable(folder, contract, "test")
+    files = HistoryFiles(table.folder, contract, dated_by)
+    files.write(rows)
+    table.append_files(files.close(), 1)
 
 
 def write_tables(folder: Path, log: RecordedLog, refused: Iterable[RawRecord] = ()) -> None:
@@ -49,7 +69,7 @@ def write_tables(folder: Path, log: RecordedLog, refused: Iterable[RawRecord] = 
     create_missing(folder, bucket_count=2)
     for topic in INPUTS:
         records = [record for place, records in log.records.items() if place.topic == topic for record in records]
-        DriverTable(folder, TABLE_OF_TOPIC[topic], "test").append(map(input_row, records), 1)
+        write_inputs(folder, topic, records)
     written = log.records[TopicPartition(DECISIONS, 0)]
     parts = (LogRecord(each.partition, each.offset, each.append_time_ms, each.key, each.value) for each in written)
     rows = [dict(zip(DECISIONS_TABLE.columns, row, strict=True)) for row in decision_rows(parts)]

@@ -15,6 +15,7 @@ from controlplane.core.bundles.load.reported_state import Position
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import LoadReport
+from controlplane.core.membership.inputs import Tick
 from controlplane.errors import InvalidInputError
 from controlplane.ports.log import RawRecord
 from streaming.changes.follower import ChangesFollower
@@ -25,11 +26,12 @@ from streaming.contracts.loads import (
     SHED_CANDIDATES_TABLE,
     SPLIT_CANDIDATES_TABLE,
 )
-from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC
+from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing
 from streaming.driver_tables import DriverTable
 from streaming.transforms.decision_rows import LogRecord, decision_rows
+from streaming.transforms.tick_rows import PlacedTick, ticks_of
 from tests.helpers.pipeline_world import PipelineWorld
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row
@@ -109,8 +111,15 @@ class Verdict:
     def _inputs(self) -> Iterator[str]:
         for topic in _INPUTS:
             kept = self._rows(TABLE_OF_TOPIC[topic], ("partition", "offset"))
-            wanted = [(record.partition, record.offset) for record, _ in self._usable[topic]]
+            rows = [record for record, payload in self._usable[topic] if not isinstance(payload, Tick)]
+            wanted = [(record.partition, record.offset) for record in rows]
             yield from each_once(topic, wanted, ((row["partition"], row["offset"]) for row in kept))
+        ticks = [
+            PlacedTick(record.partition, record.offset, record.append_time_ms, payload)
+            for record, payload in self._usable[HEARTBEATS]
+            if isinstance(payload, Tick)
+        ]
+        yield from each_once("ticks", ticks, (tick for row in self._rows(TICKS_TABLE) for tick in ticks_of(row)))
         letters = self._rows(DEAD_LETTERS_TABLE, ("source_topic", "source_partition", "source_offset"))
         told = {tuple(row.values()) for row in letters}  # a repeated batch tells again
         refused = [(LOAD_REPORTS, record.partition, record.offset) for record in self._refused[LOAD_REPORTS]]

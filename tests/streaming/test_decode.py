@@ -15,6 +15,7 @@ from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.values.canonical import to_canonical
 from controlplane.core.values.dead_letter import DeadLetter
+from controlplane.core.values.identifiers import Epoch, Seq
 from streaming.columns import KIND_COLUMN, RecordColumns, spark_type
 from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_payload
 from streaming.transforms.record_rows import record_rows
@@ -22,7 +23,6 @@ from tests.golden.samples import SAMPLES, Damaged, damaged
 
 TOPIC_OF = {
     Heartbeat: HEARTBEATS,
-    Tick: HEARTBEATS,
     LoadReport: LOAD_REPORTS,
     Intent: INTENTS,
     NodeJoined: MEMBERSHIP,
@@ -39,8 +39,8 @@ REFUSED = [pytest.param(case, id=case.name) for case in damaged() if case.topic 
 
 def kept_row(topic: str, record: RawRow) -> dict[str, Any]:
     """The row of a usable record."""
-    rows, refused = record_rows(topic, [record], default_framing())
-    assert refused == 0
+    rows, ticks, refused = record_rows(topic, [record], default_framing())
+    assert (ticks, refused) == ([], 0)
     (row,) = rows.to_pylist(maps_as_pydicts="strict")
     return dict(row)
 
@@ -69,19 +69,28 @@ def test_refusals_are_the_codecs(case: Damaged) -> None:
     assert payload is None
     assert refusal is not None
     assert refusal[0] == case.reason
-    rows, refused = record_rows(case.topic, [record], default_framing())
-    assert (rows.num_rows, refused) == (0, 1)
+    rows, ticks, refused = record_rows(case.topic, [record], default_framing())
+    assert (rows.num_rows, ticks, refused) == (0, [], 1)
 
 
 def test_kinds_are_told_apart() -> None:
-    """Two records on one topic differ in the column ``kind``, or a tick would pass for a heartbeat."""
+    """Records on one topic differ in the column ``kind``, or one that leaves would pass for one that joins."""
     kinds = set()
     for (payload,) in (parameter.values for parameter in INPUTS):
         assert isinstance(payload, InputPayload)
-        if not isinstance(payload, LoadReport | Intent):
+        if TOPIC_OF[type(payload)] == MEMBERSHIP:
             raw = RawRow(0, 0, 0, key_of(payload), encode_input(payload))
             kinds.add(kept_row(TOPIC_OF[type(payload)], raw)[KIND_COLUMN])
-    assert kinds == {"heartbeat", "tick", "joined", "leaving", "left"}
+    assert kinds == {"joined", "leaving", "left"}
+
+
+def test_ticks_are_no_heartbeats() -> None:
+    """They go to a table of their own, with their places."""
+    tick = Tick("c1", 5, Seq(7), Epoch(3))
+    records = [RawRow(2, offset, 1_000, b"", encode_input(tick)) for offset in (8, 9)]
+    rows, ticks, refused = record_rows(HEARTBEATS, records, default_framing())
+    assert (rows.num_rows, refused) == (0, 0)
+    assert ticks == [(2, 8, 1_000, tick), (2, 9, 1_000, tick)]
 
 
 def test_columns_carry_the_schemas_words() -> None:

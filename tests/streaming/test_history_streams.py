@@ -1,9 +1,11 @@
 """The streams that only add rows, on a real broker and real tables: what is committed and usable, once, and no more."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from prometheus_client import CollectorRegistry
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
@@ -12,13 +14,17 @@ from controlplane.core.bundles.reports import BundleStep, BundleStepReport
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.canonical import to_canonical
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, Seq
 from streaming.config import PipelineConfig
-from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE
-from streaming.jobs.history import start_history
+from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE, TICKS_TABLE
+from streaming.driver_tables import DriverTable
+from streaming.jobs.history import HistoryStream, start_history
 from streaming.metrics import PipelineMetrics, ProgressListener
+from streaming.table_files import WrittenFile
+from streaming.transforms.tick_rows import PlacedTick, ticks_of
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 
+RAW = "partition int, offset long, append_time_ms long, key binary, value binary, is_append_time boolean"
 DIVIDED = BundleStepReport("kv/0x00000000_0x40000000", 2, BundleStep.DIVIDED, (7, 8))
 
 
@@ -52,21 +58,69 @@ def test_heartbeats_and_ticks_are_kept_once_over_restarts(spark: SparkSession, w
     world.send(HEARTBEATS, *heartbeat("node-1", 2, DIVIDED))
     second = read_history(spark, config, HEARTBEATS)
     rows = world.rows(spark, HEARTBEATS_TABLE)
-    told = sorted(
-        (row["kind"], row["node_id"], row["controller_id"], row["sent_at_ms"]) for row in rows if row["node_id"]
-    )
-    assert told == [("heartbeat", "node-1", None, 1), ("heartbeat", "node-1", None, 2)]
-    steps = {row["sent_at_ms"]: [each.asDict() for each in row["bundle_steps"]] for row in rows if row["node_id"]}
+    assert sorted((row["topic"], row["node_id"], row["sent_at_ms"]) for row in rows) == [
+        (HEARTBEATS, "node-1", 1),
+        (HEARTBEATS, "node-1", 2),
+    ]
+    steps = {row["sent_at_ms"]: [each.asDict() for each in row["bundle_steps"]] for row in rows}
     assert steps == {1: [], 2: [to_canonical(DIVIDED)]}
-    (tick,) = (row for row in rows if row["kind"] == "tick")
-    assert (tick["controller_id"], tick["sent_at_ms"], tick["topic"], tick["partition"]) == (
-        "controller-1",
-        5,
-        HEARTBEATS,
-        0,
-    )
-    assert tick["append_time_ms"] // 86_400_000 == (tick["day"].toordinal() - 719_163)
+    ((tick_row, tick),) = ((row, tick) for row in world.rows(spark, TICKS_TABLE) for tick in ticks_of(row.asDict()))
+    assert (tick.partition, tick.tick) == (0, Tick("controller-1", 5))
+    for day, time_ms in (
+        (tick_row["day"], tick.append_time_ms),
+        *((row["day"], row["append_time_ms"]) for row in rows),
+    ):
+        assert time_ms // 86_400_000 == day.toordinal() - 719_163
     assert (first, second) == ((2, 0), (2, 1))
+
+
+def test_each_table_has_a_batch_once(
+    spark: SparkSession, world: PipelineWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that is killed between the two commits of a batch repeats it; every offset is in one place."""
+    config = world.config()
+    batches = [mixed_batch(spark, number) for number in range(3)]
+    commit = DriverTable.append_files
+
+    def commit_but_ticks(table: DriverTable, files: Sequence[WrittenFile], version: int) -> None:
+        if table.contract is TICKS_TABLE and version == 1:
+            raise KeyboardInterrupt
+        commit(table, files, version)
+
+    registry = CollectorRegistry()
+    first = HistoryStream(config, HEARTBEATS, PipelineMetrics(CollectorRegistry()))
+    monkeypatch.setattr(DriverTable, "append_files", commit_but_ticks)
+    first.write(batches[0], "app", 0)
+    with pytest.raises(KeyboardInterrupt):
+        first.write(batches[1], "app", 1)
+    monkeypatch.undo()
+    second = HistoryStream(config, HEARTBEATS, PipelineMetrics(registry))
+    for number in (1, 2, 2):
+        second.write(batches[number], "app", number)
+    offsets = [(row["partition"], row["offset"]) for row in world.rows(spark, HEARTBEATS_TABLE)]
+    ticks = [tick for row in world.rows(spark, TICKS_TABLE) for tick in ticks_of(row.asDict())]
+    assert sorted(offsets) == [(partition, 10 * batch + 1) for partition in (0, 1) for batch in range(3)]
+    assert sorted(ticks) == [tick for partition in (0, 1) for batch in range(3) for tick in ticks_in(partition, batch)]
+    labels = {"stream": HEARTBEATS_TABLE.name}
+    assert registry.get_sample_value("controlplane_pipeline_passed_over_records_total", labels) == 2 * 2
+
+
+def ticks_in(partition: int, batch: int) -> list[PlacedTick]:
+    """Two ticks, in two minutes."""
+    places = ((10 * batch, 60_000 * batch + 59_999), (10 * batch + 2, 60_000 * batch + 60_001))
+    return [PlacedTick(partition, offset, time_ms, Tick("c1", offset, Seq(batch))) for offset, time_ms in places]
+
+
+def mixed_batch(session: SparkSession, number: int) -> DataFrame:
+    """Of each partition two ticks, a heartbeat and a record that is refused."""
+    rows = []
+    for partition in (0, 1):
+        ticks = ticks_in(partition, number)
+        rows += [(partition, each.offset, each.append_time_ms, b"c1", encode_input(each.tick), True) for each in ticks]
+        time_ms = 60_000 * number + 60_000
+        rows.append((partition, 10 * number + 1, time_ms, *heartbeat("node-1", number), True))
+        rows.append((partition, 10 * number + 3, time_ms, b"n", b"junk", True))
+    return session.createDataFrame(rows, RAW)
 
 
 def test_records_of_a_schema_registry_are_read(spark: SparkSession, world: PipelineWorld) -> None:

@@ -20,7 +20,7 @@ from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeFenced
-from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.inputs import Heartbeat, Tick
 from controlplane.core.membership.node import NodeRole
 from streaming.changes.follower import ChangesFollower
 from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
@@ -43,8 +43,10 @@ from streaming.sql.answers import QueryResult, plain
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
 from streaming.transforms.decision_rows import decision_rows
+from streaming.transforms.tick_rows import PlacedTick
 from tests.helpers.decision_table import recorded
 from tests.helpers.eventful import eventful_decisions
+from tests.helpers.log_tables import add_ticks
 from tests.helpers.membership_rows import membership_rows
 from tests.helpers.pipeline_world import random_report
 from tests.helpers.placed_report import PlacedReport
@@ -82,6 +84,9 @@ def history(spark: SparkSession, asked_folder: Path) -> Iterator[tuple[LocalEngi
     assert sum(iter(follower.step, 0)) == len(decisions)
     write(asked_intents(decisions), INTENTS_TABLE)
     write([applied_epoch(node_id, each) for node_id in ("n1", "n2") for each in decisions[-3:]], HEARTBEATS_TABLE)
+    ticks = [PlacedTick(0, 100 + number, 9_000 * number, Tick(f"c{number % 2}", 1)) for number in range(20)]
+    add_ticks(folder, ticks[:5])
+    add_ticks(folder, ticks[5:])
     loads = loaded()
     write(map(bundle_row, loads.bundles.values()), BUNDLE_LOAD_TABLE)
     sums = BundleSums(3, *2 * (MessageLoad(1.5, 2.5, 0.5, 0.25),))

@@ -17,11 +17,13 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.inspection.auditing import Audited, Auditor
 from controlplane.ports import RawRecord
-from streaming.contracts.records import DECISIONS_TABLE, TABLE_OF_TOPIC
+from streaming.contracts.records import DECISIONS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE, TICKS_TABLE
+from streaming.contracts.table import TableContract
 from streaming.driver_tables import DriverTable
 from streaming.table_log import TableLogReader
+from streaming.transforms.tick_rows import ticks_of
 from tests.helpers.histories import History, operations, play
-from tests.helpers.log_tables import INPUTS, busy_world, write_tables
+from tests.helpers.log_tables import INPUTS, add_ticks, busy_world, write_tables
 from tests.helpers.recorded_log import RecordedLog
 from tests.helpers.sources import source_at_rest
 from tests.helpers.world import World
@@ -106,20 +108,22 @@ def test_the_log_ends_where_its_inputs_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "kept"),
+    ("contract", "kept"),
     [
-        (MEMBERSHIP, "none"),
-        (MEMBERSHIP, "the last"),
-        (HEARTBEATS, "none"),
-        (HEARTBEATS, "the last"),
-        (HEARTBEATS, "all but one in the middle"),
+        (MEMBERSHIP_TABLE, "none"),
+        (MEMBERSHIP_TABLE, "the last"),
+        (HEARTBEATS_TABLE, "none"),
+        (HEARTBEATS_TABLE, "the last"),
+        (HEARTBEATS_TABLE, "all but one in the middle"),
     ],
+    ids=lambda value: getattr(value, "name", value),
 )
-def test_decisions_without_their_inputs_are_only_followed(tmp_path: Path, topic: str, kept: str) -> None:
+def test_decisions_without_their_inputs_are_only_followed(tmp_path: Path, contract: TableContract, kept: str) -> None:
     """Forgotten days, or a refused record whose dead letter is gone: what cannot be known is no difference."""
     write_tables(tmp_path, BUSY)
-    table = DriverTable(tmp_path, TABLE_OF_TOPIC[topic], "somebody")
-    rows = sorted(table.rows().to_pylist(maps_as_pydicts="strict"), key=lambda row: (row["partition"], row["offset"]))
+    table = DriverTable(tmp_path, contract, "somebody")
+    rows = table.rows().to_pylist(maps_as_pydicts="strict")
+    rows.sort(key=lambda row: tuple(row[name] for name in contract.key))
     left = {"none": [], "the last": rows[-1:], "all but one in the middle": [*rows[:3], *rows[4:]]}[kept]
     table.replace(left, 1)
     log_audit, found = audited(tmp_path)
@@ -127,6 +131,21 @@ def test_decisions_without_their_inputs_are_only_followed(tmp_path: Path, topic:
     assert len(found) == len(BUSY.records[TopicPartition(DECISIONS, 0)])
     assert log_audit.retaken < len(found)
     assert any("no longer kept" in each.followed_because for each in found)
+
+
+def test_decisions_without_their_ticks_are_only_followed(tmp_path: Path) -> None:
+    """Ticks without which log time is not known; without the last ones the log ends earlier."""
+    write_tables(tmp_path, BUSY)
+    table = DriverTable(tmp_path, TICKS_TABLE, "somebody")
+    rows = table.rows().to_pylist()
+    table.replace((), 1)
+    add_ticks(tmp_path, [tick for row in rows for tick in ticks_of(row) if tick.offset >= 30])
+    log_audit, found = audited(tmp_path)
+    assert [each for each in found if each.differences] == []
+    assert len(found) == len(BUSY.records[TopicPartition(DECISIONS, 0)]) > log_audit.retaken
+    assert any("no longer kept" in each.followed_because for each in found)
+    table.replace((), 2)
+    assert len(audited(tmp_path)[1]) < len(found)
 
 
 def test_what_was_changed_in_a_table_is_found(tmp_path: Path) -> None:
@@ -145,9 +164,10 @@ def test_what_was_changed_in_a_table_is_found(tmp_path: Path) -> None:
 
 def behind_the_start(folder: Path) -> None:
     """Read from an offset that no row has."""
-    table = DriverTable(folder, TABLE_OF_TOPIC[HEARTBEATS], "somebody")
-    rows = [row for row in table.rows().to_pylist(maps_as_pydicts="strict") if row["offset"] > 0]
-    table.replace(rows, 1)
+    for contract, offset in ((HEARTBEATS_TABLE, "offset"), (TICKS_TABLE, "first_offset")):
+        table = DriverTable(folder, contract, "somebody")
+        rows = [row for row in table.rows().to_pylist(maps_as_pydicts="strict") if row[offset] > 0]
+        table.replace(rows, 1)
     reader = TableLogReader(folder)
     reader.assign(dict.fromkeys(reader.start_offsets(HEARTBEATS), 0))
     reader.poll(100, 10)

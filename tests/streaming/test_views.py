@@ -11,7 +11,7 @@ from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeFenced
 from streaming.changes.follower import ChangesFollower
-from streaming.contracts.views import ALL_VIEWS, OWNERSHIP_VIEW, View
+from streaming.contracts.views import OWNERSHIP_VIEW, UNAVAILABILITY_VIEW, View
 from streaming.created_tables import create_missing
 from streaming.sql.local import LocalEngine
 from tests.helpers.decision_table import APPENDED_EVERY_MS, DecisionTable
@@ -67,7 +67,7 @@ def test_ownership_is_that_of_the_states(engine: LocalEngine) -> None:
 def test_unavailability_is_silence_and_time_without_a_node(engine: LocalEngine) -> None:
     """What a dead node served was silent until it was fenced; what a row gives to no node waits for the next row."""
     by_reason: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in asked(engine, ALL_VIEWS[-1]):
+    for row in asked(engine, UNAVAILABILITY_VIEW):
         by_reason[row["reason"]].append(row)
     assert by_reason.keys() == {"silence", "no node"}
     without = [
