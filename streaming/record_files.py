@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.decode import RawRow, framing_of
 from streaming.history_files import TOLD_TYPE, BatchFiles, HistoryFiles, batch_files, told_by_task
-from streaming.transforms.record_rows import raw_records, record_rows, table_of
+from streaming.transforms.record_rows import raw_records, record_rows, table_of, without_day
 from streaming.transforms.tick_rows import PlacedTick, tick_rows
 
 
@@ -43,6 +43,6 @@ def _write(
     written = {contract.name: files.close()}
     if ticks:
         of_ticks = HistoryFiles(folders[TICKS_TABLE.name], TICKS_TABLE, dated_by="minute_ms")
-        of_ticks.write(table_of(list(tick_rows(ticks)), TICKS_TABLE))
+        of_ticks.write(table_of(list(tick_rows(ticks)), without_day(TICKS_TABLE)))
         written[TICKS_TABLE.name] = of_ticks.close()
     yield told_by_task(written, refused)

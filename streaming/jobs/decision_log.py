@@ -1,11 +1,8 @@
 """The stream of the decision log: one row for each whole decision. Foreign records are skipped."""
 
-from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
-from pyspark import Accumulator
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -13,11 +10,13 @@ from controlplane.config import DECISIONS
 from controlplane.core.values.identifiers import Seq
 from streaming.config import PipelineConfig
 from streaming.contracts.records import DECISIONS_TABLE
+from streaming.decision_files import write_decision_files
+from streaming.driver_tables import DriverTable
 from streaming.metrics import PipelineMetrics
 from streaming.newest_decision import newest_decision
-from streaming.sinks import append_once, query_id
+from streaming.sinks import query_id
 from streaming.sources import read_range, read_stream
-from streaming.transforms.decision_rows import LogRecord, Part, decision_rows, part_of
+from streaming.transforms.decision_rows import LogRecord, Part, part_of
 
 _FIRST_LOOK: Final = 1
 _NEXT_LOOK: Final = 64
@@ -28,12 +27,13 @@ _log = structlog.get_logger(__name__)
 
 def start_decisions(session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> StreamingQuery:
     """Start the stream of ``decisions`` into its table."""
+    log_writer = DecisionLogWriter(config, metrics)
     records = read_stream(session, config.kafka, config.cluster.topic(DECISIONS), config.max_records_per_batch)
     return (
         records.writeStream.queryName(DECISIONS_TABLE.name)
         .option("checkpointLocation", str(config.checkpoint_dir(DECISIONS_TABLE.name)))
         .trigger(processingTime=f"{config.trigger_interval_ms} milliseconds")
-        .foreachBatch(DecisionLogWriter(config, metrics).write)
+        .foreachBatch(lambda batch, batch_id: log_writer.write(batch, query_id(batch), batch_id))
         .start()
     )
 
@@ -53,19 +53,27 @@ class DecisionLogWriter:
 
         Args:
             config: the pipeline's settings.
-            metrics: counts foreign records; those of a repeated batch are counted again.
+            metrics: counts foreign records.
         """
         self._config = config
         self._foreign = metrics.passed_over.labels(DECISIONS_TABLE.name)
         self._expected = _Expected("", None)
+        self._table: DriverTable | None = None
 
-    def write(self, batch: DataFrame, batch_id: int) -> None:
-        """Add the decisions whose last record is in this batch.
+    def write(self, batch: DataFrame, writer: str, batch_id: int) -> None:
+        """Add the decisions whose last record is in this batch, once.
 
         A batch may end within a decision of several parts. The next batch then begins with a later part, and the
         earlier parts are read again.
+
+        Args:
+            batch: its records.
+            writer: the query's id: a batch is known by it and its number.
+            batch_id: the number, the same when the batch is repeated after a crash.
         """
-        session = batch.sparkSession
+        table = self._table = self._table or DriverTable(self._config.warehouse_dir, DECISIONS_TABLE, writer)
+        if table.has(batch_id):
+            return
         expected = _behind_table(self._config) or self._expected
         skipped, first = _first_of_log(batch, expected)
         self._foreign.inc(skipped)
@@ -75,15 +83,10 @@ class DecisionLogWriter:
         self._expected = _Expected(part.log_id, Seq(part.seq))
         whole = batch.where(batch["offset"] >= record.offset)
         if part.part > 0:
-            whole = self._earlier_parts(session, record, part).unionByName(whole)
-        in_order = whole.coalesce(1).sortWithinPartitions("offset")
-        foreign = session.sparkContext.accumulator(0)
-        rows = in_order.rdd.mapPartitions(
-            partial(_rows_of, log_id=part.log_id, begin_offset=record.offset, foreign=foreign)
-        )
-        table_rows = session.createDataFrame(rows, DECISIONS_TABLE.schema, verifySchema=False)
-        append_once(table_rows, DECISIONS_TABLE, self._config.warehouse_dir, query_id(batch), batch_id)
-        self._foreign.inc(foreign.value)
+            whole = self._earlier_parts(batch.sparkSession, record, part).unionByName(whole)
+        written = write_decision_files(whole, part.log_id, record.offset, table.folder)
+        table.append_files(written.files.get(DECISIONS_TABLE.name, ()), batch_id)
+        self._foreign.inc(written.passed_over)
 
     def _earlier_parts(self, session: SparkSession, first: LogRecord, part: Part) -> DataFrame:
         """The records from the decision's first part on. They are right before ``first``, except for foreign ones."""
@@ -130,13 +133,3 @@ def _record(row: Row) -> LogRecord:
 def _bytes(value: bytearray | None) -> bytes | None:
     """The value as bytes: Spark passes binary columns as bytearrays."""
     return None if value is None else bytes(value)
-
-
-def _rows_of(
-    rows: Iterable[Row], log_id: str, begin_offset: int, foreign: Accumulator[int]
-) -> Iterator[tuple[object, ...]]:
-    def count(record: LogRecord) -> None:
-        if record.offset >= begin_offset:  # those before were counted with the batch before
-            foreign.add(1)
-
-    return decision_rows((_record(row) for row in rows), log_id, count)

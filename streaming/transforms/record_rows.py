@@ -56,17 +56,17 @@ def record_rows(topic: str, records: Iterable[RawRow], framing: Framing) -> Reco
             ticks.append(PlacedTick(*place[1:], payload))
         else:
             rows.append((*place, *INPUT_COLUMNS[topic].row(payload)))
-    return RecordRows(table_of(rows, TABLE_OF_TOPIC[topic]), ticks, refused)
+    return RecordRows(table_of(rows, without_day(TABLE_OF_TOPIC[topic])), ticks, refused)
 
 
-def table_of(rows: Sequence[tuple[object, ...]], contract: TableContract) -> pa.Table:
-    """Rows that have the columns of a table but the day, in their order."""
-    schema = _without_day(contract)
+def table_of(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    """Rows that have these columns, in their order."""
     columns: Iterable[Sequence[object]] = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _without_day(contract: TableContract) -> pa.Schema:
+def without_day(contract: TableContract) -> pa.Schema:
+    """The columns of a table of history but the day, which its writer adds."""
     schema = to_arrow_schema(contract.schema)
     return schema.remove(schema.get_field_index(DAY_COLUMN))

@@ -19,7 +19,7 @@ from streaming.decode import RawRow
 from streaming.driver_tables import DriverTable
 from streaming.history_files import HistoryFiles
 from streaming.transforms.decision_rows import LogRecord, decision_rows
-from streaming.transforms.record_rows import record_rows, table_of
+from streaming.transforms.record_rows import record_rows, table_of, without_day
 from streaming.transforms.tick_rows import PlacedTick, tick_rows
 from tests.helpers.recorded_log import RecordedLog
 from tests.helpers.world import World
@@ -53,7 +53,7 @@ def write_inputs(folder: Path, topic: str, records: Iterable[RawRecord]) -> None
 
 def add_ticks(folder: Path, ticks: Iterable[PlacedTick]) -> None:
     """Add ticks to their table, as one batch."""
-    add_rows(folder, TICKS_TABLE, table_of(list(tick_rows(ticks)), TICKS_TABLE), dated_by="minute_ms")
+    add_rows(folder, TICKS_TABLE, table_of(list(tick_rows(ticks)), without_day(TICKS_TABLE)), dated_by="minute_ms")
 
 
 def add_rows(folder: Path, contract: TableContract, rows: pa.Table, dated_by: str = "append_time_ms") -> None:

@@ -12,7 +12,7 @@ from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.jobs.decision_log import start_decisions
+from streaming.jobs.decision_log import DecisionLogWriter, start_decisions
 from streaming.metrics import PipelineMetrics
 from streaming.sql.local import LocalEngine
 from tests.golden.samples import sample_of
@@ -64,3 +64,18 @@ def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWo
         result = engine.run(question)
     assert result.columns == ("seq", "moves_carried_out", "opened", "lost_slots")
     assert result.rows == ((2, 5, True, [11, 12]), (4, 5, True, [11, 12]))
+
+
+def test_a_repeated_batch_adds_nothing(spark: SparkSession, world: PipelineWorld) -> None:
+    """After a crash behind the commit, and before Spark noted that the batch is done."""
+    values = [part for decision in numbered(SMALL, LARGE) for part in encode_decision(decision)]
+    rows = [(0, offset, 1_000, None, value) for offset, value in enumerate([b"foreign", *values])]
+    batch = spark.createDataFrame(rows, "partition int, offset long, append_time_ms long, key binary, value binary")
+    passed_over = []
+    for _ in range(2):
+        registry = CollectorRegistry()
+        DecisionLogWriter(world.config(), PipelineMetrics(registry)).write(batch, "app", 1)
+        labels = {"stream": DECISIONS_TABLE.name}
+        passed_over.append(registry.get_sample_value("controlplane_pipeline_passed_over_records_total", labels))
+    assert [row["seq"] for row in world.rows(spark, DECISIONS_TABLE)] == [1, 2]
+    assert passed_over == [1, 0]

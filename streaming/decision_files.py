@@ -1,0 +1,53 @@
+"""An executor puts decisions together and writes their rows into files."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from streaming.contracts.records import DECISIONS_TABLE
+from streaming.history_files import TOLD_TYPE, BatchFiles, HistoryFiles, batch_files, told_by_task
+from streaming.transforms.decision_rows import LogRecord, decision_rows
+from streaming.transforms.record_rows import table_of
+
+_ROWS_AT_ONCE: Final = 256
+"""How many rows are held before they are written: what bounds the memory, beside the greatest decision."""
+
+
+def write_decision_files(records: DataFrame, log_id: str, begin_offset: int, folder: Path) -> BatchFiles:
+    """Write the decisions that are whole in these records, in order; foreign records are passed over.
+
+    Args:
+        records: as :func:`streaming.sources.read_stream` returns them; the first record of the log begins a decision.
+        log_id: the log that is read.
+        begin_offset: the offset from which foreign records count.
+        folder: of the table ``decisions``.
+    """
+    write = partial(_write, log_id=log_id, begin_offset=begin_offset, folder=folder)
+    in_order = records.select(*LogRecord._fields).coalesce(1).sortWithinPartitions("offset")
+    return batch_files(in_order.mapInArrow(write, TOLD_TYPE))
+
+
+def _write(batches: Iterable[pa.RecordBatch], log_id: str, begin_offset: int, folder: Path) -> Iterator[pa.RecordBatch]:
+    foreign: list[int] = []
+
+    def count(record: LogRecord) -> None:
+        if record.offset >= begin_offset:  # those before were counted with the batch before
+            foreign.append(record.offset)
+
+    files = HistoryFiles(folder, DECISIONS_TABLE)
+    schema = to_arrow_schema(DECISIONS_TABLE.schema)
+    rows = decision_rows(_records(batches), log_id, count)
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        files.write(table_of(some, schema))
+    yield told_by_task({DECISIONS_TABLE.name: files.close()}, len(foreign))
+
+
+def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRecord]:
+    for batch in batches:
+        yield from map(LogRecord._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
