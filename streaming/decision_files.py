@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.history_files import TOLD_TYPE, BatchFiles, HistoryFiles, batch_files, told_by_task
+from streaming.storage import StoragePath
 from streaming.transforms.decision_rows import LogRecord, decision_rows
 from streaming.transforms.record_rows import table_of
 
@@ -19,7 +19,7 @@ _ROWS_AT_ONCE: Final = 256
 """How many rows are held before they are written: what bounds the memory, beside the greatest decision."""
 
 
-def write_decision_files(records: DataFrame, log_id: str, begin_offset: int, folder: Path) -> BatchFiles:
+def write_decision_files(records: DataFrame, log_id: str, begin_offset: int, folder: StoragePath) -> BatchFiles:
     """Write the decisions that are whole in these records, in order; foreign records are passed over.
 
     Args:
@@ -33,7 +33,9 @@ def write_decision_files(records: DataFrame, log_id: str, begin_offset: int, fol
     return batch_files(in_order.mapInArrow(write, TOLD_TYPE))
 
 
-def _write(batches: Iterable[pa.RecordBatch], log_id: str, begin_offset: int, folder: Path) -> Iterator[pa.RecordBatch]:
+def _write(
+    batches: Iterable[pa.RecordBatch], log_id: str, begin_offset: int, folder: StoragePath
+) -> Iterator[pa.RecordBatch]:
     foreign: list[int] = []
 
     def count(record: LogRecord) -> None:

@@ -1,7 +1,7 @@
-"""Tables that the driver commits by itself, by delta-rs: that takes milliseconds, where a write of Spark takes seconds.
+"""The tables as the driver commits them, by delta-rs: that takes milliseconds, where a write of Spark takes seconds.
 
-Their rows are few and in the driver, or in files that executors have written (:mod:`streaming.table_files`). Spark
-never writes them, also not for their upkeep: on an object store it would not see the commits of others.
+Rows are few and in the driver, or in files that executors have written (:mod:`streaming.table_files`). Spark writes no
+table, also not for its upkeep: on an object store it would not see the commits of others.
 """
 
 import time
@@ -22,7 +22,7 @@ from streaming.table_files import WrittenFile
 
 
 class DriverTable:
-    """One such table. What is written has a version of the writer's own, which is in the same commit.
+    """A table. What is written has a version of the writer's own, which is in the same commit.
 
     Args:
         warehouse_dir: the folder of the tables.

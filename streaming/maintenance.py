@@ -5,14 +5,10 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-import deltalake
 import structlog
-from delta.tables import DeltaTable
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
-from streaming import tables
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
@@ -24,19 +20,14 @@ _COMPACTED_DAYS: Final = 1
 
 
 def maintain(
-    session: SparkSession,
-    warehouse_dir: StoragePath,
-    now: datetime | None = None,
-    keep_days: Mapping[str, int] = MappingProxyType({}),
+    warehouse_dir: StoragePath, now: datetime | None = None, keep_days: Mapping[str, int] = MappingProxyType({})
 ) -> None:
     """Forget days that are not to be kept, join the small files of the last two days, and remove what no query reads.
 
     Tables that are replaced are not compacted, because each batch writes their files again. How long replaced files are
-    kept, for running queries, is a property of the table. What the driver commits is kept up by delta-rs, and the rest
-    by Spark: see :mod:`streaming.driver_tables`. What fails is told, and stops nothing.
+    kept, for running queries, is a property of the table. What fails is told, and stops nothing.
 
     Args:
-        session: of what Spark keeps up.
         warehouse_dir: the folder of the tables.
         now: the time; the clock's by default.
         keep_days: how many days of a table of history are kept, with today, by its name; all of other tables are.
@@ -46,22 +37,20 @@ def maintain(
     for table in ALL_TABLES:
         if not (warehouse_dir / table.name).is_dir():
             continue
-        keep_up = _by_delta_rs if table.by_driver else _by_spark
         kept = keep_days.get(table.name)
         first_day = None if kept is None else (today - timedelta(days=kept - 1)).isoformat()
         try:
-            files = keep_up(session, warehouse_dir, table, since, first_day)
-        except (PySparkException, DeltaError, OSError) as error:
+            files = _keep_up(warehouse_dir, table, since, first_day)
+        except (DeltaError, OSError) as error:
             # The table is complete without it, and the next turn does what this one left.
             _log.warning("maintenance failed and is tried again later", table=table.name, error=str(error))
         else:
             _log.info("table maintained", table=table.name, files=files)
 
 
-def _by_delta_rs(
-    _: SparkSession, warehouse_dir: StoragePath, table: TableContract, since: str, first_day: str | None
-) -> int:
-    there = deltalake.DeltaTable(str(warehouse_dir / table.name))
+def _keep_up(warehouse_dir: StoragePath, table: TableContract, since: str, first_day: str | None) -> int:
+    """How many files the table has then."""
+    there = DeltaTable(str(warehouse_dir / table.name))
     if first_day is not None:
         there.delete(f"day < '{first_day}'")
     if table.is_history:
@@ -69,15 +58,3 @@ def _by_delta_rs(
     # Also files that no commit names: those of tasks that were repeated, and of batches that crashed.
     there.vacuum(dry_run=False, full=True)
     return len(there.file_uris())
-
-
-def _by_spark(
-    session: SparkSession, warehouse_dir: StoragePath, table: TableContract, since: str, first_day: str | None
-) -> int:
-    delta = DeltaTable.forPath(session, tables.table_path(warehouse_dir, table))
-    if first_day is not None:
-        delta.delete(f"day < DATE'{first_day}'")
-    if table.is_history:
-        delta.optimize().where(f"day >= DATE'{since}'").executeCompaction()
-    delta.vacuum()
-    return len(tables.read(session, warehouse_dir, table).inputFiles())

@@ -9,12 +9,13 @@ from pyspark.sql import DataFrame
 from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.decode import RawRow, framing_of
 from streaming.history_files import TOLD_TYPE, BatchFiles, HistoryFiles, batch_files, told_by_task
+from streaming.storage import StoragePath
 from streaming.transforms.record_rows import raw_records, record_rows, table_of, without_day
 from streaming.transforms.tick_rows import PlacedTick, tick_rows
 
 
 def write_record_files(
-    records: DataFrame, topic: str, schema_ids: Mapping[int, str], folders: Mapping[str, Path]
+    records: DataFrame, topic: str, schema_ids: Mapping[int, str], folders: Mapping[str, StoragePath]
 ) -> BatchFiles:
     """Write the usable records of a batch; refused ones are passed over.
 
@@ -30,7 +31,10 @@ def write_record_files(
 
 
 def _write(
-    batches: Iterable[pa.RecordBatch], topic: str, schema_ids: tuple[tuple[int, str], ...], folders: Mapping[str, Path]
+    batches: Iterable[pa.RecordBatch],
+    topic: str,
+    schema_ids: tuple[tuple[int, str], ...],
+    folders: Mapping[str, StoragePath],
 ) -> Iterator[pa.RecordBatch]:
     contract = TABLE_OF_TOPIC[topic]
     framing = framing_of(schema_ids)

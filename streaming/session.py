@@ -19,7 +19,7 @@ _CODE_FOLDER = Path(__file__).resolve().parents[1]
 
 
 def build_session(app_name: str, config: SparkConfig) -> SparkSession:
-    """A session that reads Kafka and reads and writes Delta; takes 5 to 20 s. A process has one.
+    """A session that reads Kafka and Delta; takes 5 to 20 s. A process has one.
 
     Raises:
         PrerequisiteError: a jar is missing, or Spark does not start.
@@ -97,13 +97,9 @@ def _settings(config: SparkConfig) -> dict[str, str]:
         "spark.sql.shuffle.partitions": parts,
         "spark.default.parallelism": parts,
         "spark.databricks.delta.snapshotPartitions": "1",
-        # VACUUM lists each table's folder in so many tasks: the default of 10,000 takes minutes for a few files.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": parts,
         # A load report of 100 bundles takes some 10 KB as columns: 20 MB at once, where the default makes 100 MB of it.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
         "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
-        # The decoders return nested rows, which they make themselves: see decode.py.
-        "spark.sql.execution.pythonUDF.arrow.enabled": "false",
         # Batches are short and alike: what adaptive plans save costs less than planning them anew in each batch.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.cache.maxEntries": "2000",

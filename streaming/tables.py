@@ -1,7 +1,6 @@
 """Opening Delta tables by their contracts in Spark, in a folder each."""
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import DataFrame, SparkSession
 
 from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
@@ -15,8 +14,3 @@ def table_path(warehouse_dir: StoragePath, table: TableContract) -> str:
 def read(session: SparkSession, warehouse_dir: StoragePath, table: TableContract) -> DataFrame:
     """The table as it is now."""
     return session.read.format("delta").load(table_path(warehouse_dir, table))
-
-
-def day_of(time_ms_column: str) -> Column:
-    """The UTC day of a column of milliseconds since 1970."""
-    return F.to_date(F.timestamp_millis(time_ms_column))

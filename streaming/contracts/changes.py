@@ -48,7 +48,6 @@ SLOT_CHANGES_TABLE: Final = TableContract(
         column("from_seq", LongType(), "The decision that wrote the row before; null: there was none.", nullable=True),
         column("from_ms", LongType(), "When the broker appended that decision.", nullable=True),
     ),
-    by_driver=True,
 )
 SLOTS_TABLE: Final = TableContract(
     name="slots",
@@ -65,7 +64,6 @@ SLOTS_TABLE: Final = TableContract(
     ),
     partitioned_by=(BUCKET_COLUMN,),
     properties=CURRENT_PROPERTIES,
-    by_driver=True,
 )
 
 _BUNDLE: Final = (
@@ -96,7 +94,6 @@ BUNDLE_CHANGES_TABLE: Final = TableContract(
         column("from_seq", LongType(), "The decision that wrote the row before; null: there was none.", nullable=True),
         column("from_ms", LongType(), "When the broker appended that decision.", nullable=True),
     ),
-    by_driver=True,
 )
 BUNDLES_TABLE: Final = TableContract(
     name="bundles",
@@ -119,7 +116,6 @@ BUNDLES_TABLE: Final = TableContract(
     ),
     partitioned_by=(BUCKET_COLUMN,),
     properties=CURRENT_PROPERTIES,
-    by_driver=True,
 )
 
 NODE_CHANGES_TABLE: Final = TableContract(
@@ -140,7 +136,6 @@ NODE_CHANGES_TABLE: Final = TableContract(
         column("reason", StringType(), "Of `fenced`: `silence` or `superseded`; else empty."),
         column("silence_ms", LongType(), "Of `fenced`: log time since its last heartbeat that counted.", nullable=True),
     ),
-    by_driver=True,
 )
 INTENT_ANSWERS_TABLE: Final = TableContract(
     name="intent_answers",
@@ -155,5 +150,4 @@ INTENT_ANSWERS_TABLE: Final = TableContract(
         column("outcome", StringType(), "`done`, `refused` or `superseded`."),
         column("detail", StringType(), "What came of it, as a sentence."),
     ),
-    by_driver=True,
 )

@@ -80,7 +80,6 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
     ),
     partitioned_by=(BUCKET_COLUMN,),
     properties=CURRENT_PROPERTIES,
-    by_driver=True,
 )
 BROKER_LOAD_TABLE: Final = TableContract(
     name="broker_load",
@@ -123,7 +122,6 @@ BROKER_LOAD_TABLE: Final = TableContract(
     ),
     partitioned_by=(),
     properties=CURRENT_PROPERTIES,
-    by_driver=True,
 )
 
 _CANDIDATE_HEAD: Final = (
@@ -163,7 +161,6 @@ SPLIT_CANDIDATES_TABLE: Final = TableContract(
         column("throughput_bytes_per_s", DoubleType(), "Long-term average, in plus out."),
         *_CANDIDATE_TAIL,
     ),
-    by_driver=True,
 )
 SHED_CANDIDATES_TABLE: Final = TableContract(
     name="shed_candidates",
@@ -178,5 +175,4 @@ SHED_CANDIDATES_TABLE: Final = TableContract(
         column("target_bytes_per_s", DoubleType(), "How much the node should give away in all."),
         *_CANDIDATE_TAIL,
     ),
-    by_driver=True,
 )

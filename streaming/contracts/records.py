@@ -76,7 +76,6 @@ LOAD_REPORTS_TABLE: Final = TableContract(
     written=f"{_ONCE}; what was refused is in `dead_letters`.",
     key=_RECORD_KEY,
     fields=(*COORDINATES, *LOAD_REPORT_COLUMNS.fields),
-    by_driver=True,
 )
 MEMBERSHIP_TABLE: Final = TableContract(
     name="membership",

@@ -47,7 +47,6 @@ class TableContract:
         fields: the columns, in order.
         partitioned_by: the columns by which its folders are divided.
         properties: Delta's, in addition to the common ones.
-        by_driver: whether the driver commits it, without Spark; see :mod:`streaming.driver_tables`.
     """
 
     name: str
@@ -57,7 +56,6 @@ class TableContract:
     fields: tuple[StructField, ...]
     partitioned_by: tuple[str, ...] = (DAY_COLUMN,)
     properties: Mapping[str, str] = field(default_factory=lambda: HISTORY_PROPERTIES)
-    by_driver: bool = False
 
     @property
     def schema(self) -> StructType:

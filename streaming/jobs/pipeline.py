@@ -80,7 +80,7 @@ def run_in(
         _log.info("pipeline runs", tables=str(config.warehouse_dir), streams=[stream.name for stream in streams])
         if on_started is not None:
             on_started(session)
-        _watch(session, config, streams, stop)
+        _watch(config, streams, stop)
     finally:
         for stream in streams:
             stream.stop()
@@ -120,7 +120,6 @@ def _starters(
 
 
 def _watch(
-    session: SparkSession,
     config: PipelineConfig,
     streams: list[RestartedStream],
     stop: threading.Event,
@@ -130,5 +129,5 @@ def _watch(
         for stream in streams:
             stream.attend(time.monotonic())
         if time.monotonic() >= next_maintenance_s:
-            maintain(session, config.warehouse_dir, keep_days=config.keep_days)
+            maintain(config.warehouse_dir, keep_days=config.keep_days)
             next_maintenance_s = time.monotonic() + config.maintenance_interval_ms / 1_000

@@ -1,22 +1,15 @@
 """Any rows of the table ``membership``, for tests that need rows and do not mind which."""
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from datetime import UTC, datetime
+from pathlib import Path
 
 from streaming.contracts.records import MEMBERSHIP_TABLE
+from streaming.driver_tables import DriverTable
 
 
-def membership_rows(spark: SparkSession, count: int) -> DataFrame:
-    """Rows of the table ``membership``, of today."""
-    return spark.range(count).select(
-        *(
-            F.col("id").cast(field.dataType).alias(field.name)
-            if field.name in ("offset", "partition")
-            else F.current_date().alias("day")
-            if field.name == "day"
-            else F.lit("text" if field.dataType.typeName() == "string" else None).cast(field.dataType).alias(field.name)
-            if field.nullable or field.dataType.typeName() == "string"
-            else F.lit(1).cast(field.dataType).alias(field.name)
-            for field in MEMBERSHIP_TABLE.fields
-        )
-    )
+def add_membership_rows(warehouse_dir: Path, count: int, version: int = 1) -> None:
+    """Add rows of today to the table, in a commit of their own."""
+    empty = {field.name: "text" if field.dataType.typeName() == "string" else None for field in MEMBERSHIP_TABLE.fields}
+    row = {**empty, "append_time_ms": 1, "day": datetime.now(UTC).date()}
+    rows = [{**row, "partition": number, "offset": number} for number in range(count)]
+    DriverTable(warehouse_dir, MEMBERSHIP_TABLE, "test").append(rows, version)

@@ -4,15 +4,19 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
+import pytest
 from prometheus_client import CollectorRegistry
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq
+from controlplane.errors import LogContinuityError
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.jobs.decision_log import DecisionLogWriter, start_decisions
+from streaming.jobs.restarts import stopping_error
 from streaming.metrics import PipelineMetrics
 from streaming.sql.local import LocalEngine
 from tests.golden.samples import sample_of
@@ -79,3 +83,14 @@ def test_a_repeated_batch_adds_nothing(spark: SparkSession, world: PipelineWorld
         passed_over.append(registry.get_sample_value("controlplane_pipeline_passed_over_records_total", labels))
     assert [row["seq"] for row in world.rows(spark, DECISIONS_TABLE)] == [1, 2]
     assert passed_over == [1, 0]
+
+
+def test_a_missing_part_stops_the_pipeline(spark: SparkSession, world: PipelineWorld) -> None:
+    """The executor's error is known by its name: another start would meet it again."""
+    first, _, *others = encode_decision(LARGE, PART_BYTES)
+    rows = [(0, offset, 1_000, None, value) for offset, value in enumerate((first, *others))]
+    batch = spark.createDataFrame(rows, "partition int, offset long, append_time_ms long, key binary, value binary")
+    with pytest.raises(PySparkException) as failed:
+        DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry())).write(batch, "app", 1)
+    assert isinstance(stopping_error(str(failed.value), world.kafka), LogContinuityError)
+    assert world.rows(spark, DECISIONS_TABLE) == []

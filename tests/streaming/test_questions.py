@@ -31,14 +31,12 @@ from streaming.contracts.records import (
     HEARTBEATS_TABLE,
     INTENT_COLUMNS,
     INTENTS_TABLE,
-    MEMBERSHIP_TABLE,
 )
 from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing
 from streaming.ddl import statements
 from streaming.driver_tables import DriverTable
 from streaming.load.rows import node_row
-from streaming.sinks import append_once
 from streaming.sql.answers import QueryResult, plain
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
@@ -47,7 +45,7 @@ from streaming.transforms.tick_rows import PlacedTick
 from tests.helpers.decision_table import recorded
 from tests.helpers.eventful import eventful_decisions
 from tests.helpers.log_tables import add_ticks
-from tests.helpers.membership_rows import membership_rows
+from tests.helpers.membership_rows import add_membership_rows
 from tests.helpers.pipeline_world import random_report
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row
@@ -91,13 +89,10 @@ def history(spark: SparkSession, asked_folder: Path) -> Iterator[tuple[LocalEngi
     write(map(bundle_row, loads.bundles.values()), BUNDLE_LOAD_TABLE)
     sums = BundleSums(3, *2 * (MessageLoad(1.5, 2.5, 0.5, 0.25),))
     write((tuple(node_row(node._replace(sums=sums)).values()) for node in loads.nodes.values()), BROKER_LOAD_TABLE)
-    append_once(membership_rows(spark, 3), MEMBERSHIP_TABLE, folder, "asked", 1)
-    letters = spark.sql(
-        "select 'dead-letters' topic, 0 partition, id offset, 8L append_time_ms, date'2026-01-02' day, "
-        "'truncated' reason, 'detail' detail, 'heartbeats' source_topic, 3L source_partition, id source_offset, "
-        "id + 5 source_append_time_ms, 'c1' writer, X'00' raw, 1L raw_length_bytes from range(3)"
-    )
-    append_once(letters, DEAD_LETTERS_TABLE, folder, "asked", 1)
+    add_membership_rows(folder, 3)
+    places = [("dead-letters", 0, offset, 8, date(2026, 1, 2)) for offset in range(3)]
+    sources = [("truncated", "detail", "heartbeats", 3, offset, offset + 5, "c1", b"\x00", 1) for offset in range(3)]
+    write([(*place, *source) for place, source in zip(places, sources, strict=True)], DEAD_LETTERS_TABLE)
     with closing(LocalEngine(folder)) as local:
         yield local, SparkEngine(spark.newSession(), folder)
 

@@ -4,20 +4,20 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from datetime import date
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from controlplane.errors import UserError
-from streaming.contracts.catalog import ALL_TABLES
-from streaming.contracts.records import MEMBERSHIP_TABLE
-from streaming.sinks import append_once
+from streaming.contracts.records import DEAD_LETTERS_TABLE
+from streaming.driver_tables import DriverTable
 from streaming.sql import local
 from streaming.sql.answers import SqlEngine
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
-from tests.helpers.membership_rows import membership_rows
+from tests.helpers.membership_rows import add_membership_rows
 
 WRITES = (
     "delete from decisions",
@@ -121,17 +121,12 @@ def test_every_kind_of_value_comes_back_plain(make_engine: Callable[[Path], SqlE
     assert engine.newest_seq() is None
 
 
-def test_nested_values_come_back_plain(
-    make_engine: Callable[[Path], SqlEngine], spark: SparkSession, warehouse_dir: Path
-) -> None:
+def test_nested_values_come_back_plain(make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path) -> None:
     """Structs, arrays of structs, maps and bytes, as they stand in the tables."""
-    head = spark.sql(
-        "select 'decisions' topic, 0 partition, 7L offset, 8L append_time_ms, date'2026-01-02' day, 'reason' reason, "
-        "'detail' detail, 'heartbeats' source_topic, 3L source_partition, 4L source_offset, 5L source_append_time_ms, "
-        "'c1' writer, X'00ff' raw, 2L raw_length_bytes"
-    )
-    (letters,) = [table for table in ALL_TABLES if table.name == "dead_letters"]
-    append_once(head.select(*letters.columns), letters, warehouse_dir, "app", 1)
+    source = ("reason", "detail", "heartbeats", 3, 4, 5, "c1", b"\x00\xff", 2)
+    row = ("dead-letters", 0, 7, 8, date(2026, 1, 2), *source)
+    letters = DriverTable(warehouse_dir, DEAD_LETTERS_TABLE, "app")
+    letters.append([dict(zip(DEAD_LETTERS_TABLE.columns, row, strict=True))], 1)
     engine = make_engine(warehouse_dir)
     assert engine.run("select raw, source_offset, day from dead_letters").rows == (("00ff", 4, "2026-01-02"),)
     assert engine.run(NESTED[type(engine)]).rows == (({"n": [{"m": 1}]}, {"k": [1, None]}),)
@@ -216,11 +211,11 @@ def test_files_beside_the_tables_are_not_read(
         assert refusal(engine, statement.format(folder=tmp_path)).startswith("the statement failed: ")
 
 
-def test_the_local_engine_sees_rows_as_soon_as_they_are_committed(spark: SparkSession, warehouse_dir: Path) -> None:
+def test_the_local_engine_sees_rows_as_soon_as_they_are_committed(warehouse_dir: Path) -> None:
     """Each command opens the tables anew; within one, each table stays as it was when it was first named."""
     with closing(LocalEngine(warehouse_dir)) as before:
         assert before.run("select count(*) from membership").rows == ((0,),)
-        append_once(membership_rows(spark, 3), MEMBERSHIP_TABLE, warehouse_dir, "app", 1)
+        add_membership_rows(warehouse_dir, 3)
         assert before.run("select count(*) from membership").rows == ((0,),)
     with closing(LocalEngine(warehouse_dir)) as after:
         assert after.run("select count(*), min(day) = current_date from membership").rows == ((3, True),)

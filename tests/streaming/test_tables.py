@@ -6,12 +6,14 @@ import signal
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 from structlog.testing import capture_logs
 
+from controlplane.core.membership.inputs import Tick
 from controlplane.errors import PrerequisiteError
 from streaming import tables
 from streaming.config import SparkConfig
@@ -25,8 +27,9 @@ from streaming.driver_tables import DriverTable
 from streaming.jobs.pipeline import refuse_lost_checkpoints
 from streaming.maintenance import maintain
 from streaming.session import build_session
-from streaming.sinks import append_once
-from tests.helpers.membership_rows import membership_rows
+from streaming.transforms.tick_rows import PlacedTick
+from tests.helpers.log_tables import add_ticks
+from tests.helpers.membership_rows import add_membership_rows
 from tests.helpers.pipeline_world import PipelineWorld
 
 
@@ -82,30 +85,25 @@ def test_table_of_another_version_is_refused(tmp_path: Path) -> None:
         create_missing(tmp_path, bucket_count=2)
 
 
-def test_batch_is_written_once(spark: SparkSession, warehouse_dir: Path) -> None:
-    """A batch that is repeated after a crash changes nothing; a new checkpoint's batches are not taken for old ones."""
-    rows = membership_rows(spark, 2)
-    for app_id, batch_id in (("one", 1), ("one", 1), ("one", 2), ("two", 1)):
-        append_once(rows, MEMBERSHIP_TABLE, warehouse_dir, app_id, batch_id)
-    assert tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE).count() == 6
-
-
-def test_maintenance_joins_files_and_keeps_rows(spark: SparkSession, warehouse_dir: Path) -> None:
+def test_maintenance_joins_files_and_keeps_rows(warehouse_dir: Path) -> None:
     """Each batch leaves a file; upkeep joins them without touching a row."""
     # The others only take time.
     for table in ALL_TABLES:
         if table is not MEMBERSHIP_TABLE:
             shutil.rmtree(warehouse_dir / table.name)
     for batch_id in range(3):
-        append_once(membership_rows(spark, 2).coalesce(1), MEMBERSHIP_TABLE, warehouse_dir, "app", batch_id)
-    assert len(tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE).inputFiles()) == 3
-    maintain(spark, warehouse_dir, datetime.now(UTC))
-    kept = tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE)
-    assert (len(kept.inputFiles()), kept.count()) == (1, 6)
+        add_membership_rows(warehouse_dir, 2, batch_id)
+    folder = warehouse_dir / MEMBERSHIP_TABLE.name
+    assert len(DeltaTable(folder).file_uris()) == 3
+    maintain(warehouse_dir, datetime.now(UTC))
+    assert is_one_file(folder)
+    kept = DriverTable(warehouse_dir, MEMBERSHIP_TABLE, "")
+    assert kept.rows().num_rows == 6
+    assert kept.rows(pc.field("offset") == 1).num_rows == 3, "what is told of the joined file is right"
 
 
-def test_maintenance_of_the_drivers_tables(spark: SparkSession, tmp_path: Path) -> None:
-    """Files of changes are joined, and files that no version needs are removed once they are old enough."""
+def test_files_that_no_version_needs_are_removed(tmp_path: Path) -> None:
+    """Once they are old enough: a task may be about to tell of a young one."""
     create_missing(tmp_path, bucket_count=2)
     for table in ALL_TABLES:
         if table not in (NODE_CHANGES_TABLE, SLOTS_TABLE, DECISIONS_TABLE):
@@ -123,15 +121,15 @@ def test_maintenance_of_the_drivers_tables(spark: SparkSession, tmp_path: Path) 
     for path in (orphan, young):
         path.write_bytes(b"of a task that was repeated")
     os.utime(orphan, (0, 0))
-    maintain(spark, tmp_path, today)
+    maintain(tmp_path, today)
     kept = DriverTable(tmp_path, NODE_CHANGES_TABLE, "app")
     assert sorted(kept.rows()["seq"].to_pylist()) == [0, 1, 2]
     assert is_one_file(tmp_path / NODE_CHANGES_TABLE.name)
     assert (orphan.exists(), young.exists()) == (False, True)
 
 
-def test_days_that_are_not_kept_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:
-    """By the table's own writer, whole days, today among those that are kept; other tables keep all."""
+def test_days_that_are_not_kept_are_forgotten(tmp_path: Path) -> None:
+    """Whole days, today among those that are kept; other tables keep all."""
     create_missing(tmp_path, bucket_count=2)
     for table in ALL_TABLES:
         if table not in (MEMBERSHIP_TABLE, DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE):
@@ -147,7 +145,7 @@ def test_days_that_are_not_kept_are_forgotten(spark: SparkSession, tmp_path: Pat
         numbers |= {"source_append_time_ms": 0, "raw_length_bytes": 0, "raw": b""} if "raw" in texts else {}
         rows = [{**empty, **place, **texts, **numbers, "day": day} for day in days]
         DriverTable(tmp_path, table, "app").append(rows, 1)
-    maintain(spark, tmp_path, today, {MEMBERSHIP_TABLE.name: 1, LOAD_REPORTS_TABLE.name: 3})
+    maintain(tmp_path, today, {MEMBERSHIP_TABLE.name: 1, LOAD_REPORTS_TABLE.name: 3})
     kept = {table.name: sorted(DriverTable(tmp_path, table, "").rows()["day"].to_pylist()) for table in tables_of_days}
     assert kept == {
         MEMBERSHIP_TABLE.name: days[3:],
@@ -156,7 +154,7 @@ def test_days_that_are_not_kept_are_forgotten(spark: SparkSession, tmp_path: Pat
     }
 
 
-def test_a_damaged_table_does_not_keep_others_from_upkeep(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_damaged_table_does_not_keep_others_from_upkeep(tmp_path: Path) -> None:
     """Its failure is told; a table that cannot be read ends no pipeline that does not read it."""
     create_missing(tmp_path, bucket_count=2)
     for table in ALL_TABLES:
@@ -164,7 +162,7 @@ def test_a_damaged_table_does_not_keep_others_from_upkeep(spark: SparkSession, t
             shutil.rmtree(tmp_path / table.name)
     (tmp_path / SLOTS_TABLE.name / "_delta_log" / f"{0:020}.json").write_text("no json", encoding="utf-8")
     with capture_logs() as told:
-        maintain(spark, tmp_path)
+        maintain(tmp_path)
     assert [(each["event"].split()[0], each["table"]) for each in told] == [
         ("maintenance", SLOTS_TABLE.name),
         ("table", NODE_CHANGES_TABLE.name),
@@ -176,17 +174,20 @@ def is_one_file(folder: Path) -> bool:
     return len(DeltaTable(folder).file_uris()) == 1
 
 
-def test_lost_checkpoint_is_refused(spark: SparkSession, world: PipelineWorld) -> None:
+def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
     """Without its checkpoint a stream would begin again and add every row a second time, in silence."""
     config = world.config()
     refuse_lost_checkpoints(config)
-    append_once(membership_rows(spark, 1), MEMBERSHIP_TABLE, world.warehouse_dir, "app", 1)
+    add_membership_rows(world.warehouse_dir, 1)
     with pytest.raises(PrerequisiteError, match=r"membership .* its checkpoint .* is gone"):
         refuse_lost_checkpoints(config)
     checkpoint = config.checkpoint_dir(MEMBERSHIP_TABLE.name)
     checkpoint.mkdir(parents=True)
     (checkpoint / "metadata").write_text("{}", encoding="utf-8")
     refuse_lost_checkpoints(config)
+    add_ticks(world.warehouse_dir, [PlacedTick(0, 0, 0, Tick("c1", 0))])
+    with pytest.raises(PrerequisiteError, match=r"ticks .* its checkpoint .*heartbeats is gone"):
+        refuse_lost_checkpoints(config)
 
 
 @pytest.mark.usefixtures("spark")

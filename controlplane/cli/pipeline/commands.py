@@ -187,7 +187,7 @@ def _days_of(kept: Iterable[str]) -> Mapping[str, int]:
 
 def needs_spark() -> AbstractContextManager[None]:
     """:func:`needs_extra` for pyspark, Delta and what goes with them."""
-    return needs_extra("pipeline", "Spark", {"pyspark", "delta", "deltalake", "pyarrow"})
+    return needs_extra("pipeline", "Spark", {"pyspark", "deltalake", "pyarrow"})
 
 
 def spark_config(cores: int, memory_mib: int, master: str = "") -> "SparkConfig":
