@@ -22,7 +22,7 @@ _EXECUTOR: Final = "CoarseGrainedExecutorBackend"
 def _words(process: psutil.Process) -> list[str]:
     """Of its command line; none if it has ended."""
     try:
-        return process.cmdline()
+        return list(process.cmdline())
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return []
 
