@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
@@ -11,6 +12,8 @@ from controlplane.errors import ConfigurationError
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.storage import StoragePath
+
+_MINUTE_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class PipelineConfig:
         bucket_count: into how many buckets tables of present rows (``bundle_load``, ``slots``, ``bundles``) are divided
             when they are created. A bucket is written whole, by one core, which holds its rows in memory: take 2 for a
             small fleet, and at least as many as there are cores for a great one.
+        history_window_ms: the length of the windows of ``bundle_load_history``, in whole minutes. What is written
+            keeps its length.
         maintenance_interval_ms: how often small files are joined and unused files are removed.
         keep_days: how many days of a table of history are kept, with today, by the table's name. All of a table that is
             not named are. ``decisions`` are kept: without the first of them nothing can be audited. Views lack what
@@ -104,6 +109,7 @@ class PipelineConfig:
     trigger_interval_ms: int = 5_000
     max_records_per_batch: int = 20_000
     bucket_count: int = 16
+    history_window_ms: int = 600_000
     maintenance_interval_ms: int = 3_600_000
     keep_days: Mapping[str, int] = field(default_factory=dict)
     restart_limit: int = 5
@@ -114,6 +120,9 @@ class PipelineConfig:
         numbers = (self.max_records_per_batch, self.maintenance_interval_ms, self.bucket_count)
         if min(numbers) <= 0 or self.trigger_interval_ms < 0 or self.restart_limit < 0:
             message = f"batch size, buckets and intervals have to be positive, restart_limit at least 0, not {self}"
+            raise ConfigurationError(message)
+        if self.history_window_ms <= 0 or self.history_window_ms % _MINUTE_MS:
+            message = f"history_window_ms has to be whole minutes, at least one, not {self.history_window_ms} ms"
             raise ConfigurationError(message)
         histories = sorted({table.name for table in ALL_TABLES if table.is_history} - {DECISIONS_TABLE.name})
         for name, days in self.keep_days.items():

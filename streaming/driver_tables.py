@@ -28,10 +28,6 @@ class DriverTable:
         warehouse_dir: the folder of the tables.
         contract: the table's.
         app_id: the writer's name; versions are counted for each name. A name has one writer at a time.
-
-    Attributes:
-        written_version: the writer's version with which it was last written, as far as this writer knows; None: it
-            never was.
     """
 
     def __init__(self, warehouse_dir: StoragePath, contract: TableContract, app_id: str) -> None:
@@ -42,11 +38,17 @@ class DriverTable:
         self._warehouse_dir = warehouse_dir
         self._app_id = app_id
         self._schema = pa.schema(self._table.schema().to_arrow())
-        self.written_version: int | None = self._stored_version()
+        self._positions: dict[str, int | None] = {}
+        self.position(app_id)
 
     def has(self, version: int) -> bool:
         """Whether the writer's version is written, or a later one."""
         return self.written_version is not None and self.written_version >= version
+
+    @property
+    def written_version(self) -> int | None:
+        """The writer's version with which it was last written, as far as this writer knows; None: it never was."""
+        return self.position(self._app_id)
 
     @property
     def bucket_count(self) -> int:
@@ -69,6 +71,17 @@ class DriverTable:
         ):
             files.setdefault(bucket, []).append(path)
         return files
+
+    def position(self, name: str) -> int | None:
+        """The number that was last written under a name, as this writer saw it first or wrote it; None: none was."""
+        if name not in self._positions:
+            self._positions[name] = self._table.transaction_version(name)
+        return self._positions[name]
+
+    def files(self) -> pa.Table:
+        """The present files: ``path``, ``modification_time``, and what Delta knows of them."""
+        self._table.update_incremental()
+        return pa.table(self._table.get_add_actions(flatten=True))
 
     def append(self, rows: Iterable[Mapping[str, Any]], version: int) -> None:
         """Add rows."""
@@ -102,12 +115,24 @@ class DriverTable:
 
     def append_files(self, files: Sequence[WrittenFile], version: int) -> None:
         """Add the rows of files that executors wrote."""
-        self._commit(files, version, mode="append")
+        if files:
+            self._commit(files, {self._app_id: version}, mode="append")
+
+    def append_files_at(self, files: Sequence[WrittenFile], positions: Mapping[str, int]) -> None:
+        """Add the rows of files, which may be none, and write how far the writer is, in one commit.
+
+        Args:
+            files: what executors wrote.
+            positions: numbers by their names, each of which is an application transaction of Delta.
+        """
+        self._commit(files, positions, mode="append")
 
     def replace_buckets(self, files: Sequence[WrittenFile], version: int) -> None:
         """Replace all rows of the buckets of which executors wrote files, by those of the files."""
         buckets = sorted({file.partition for file in files})
-        self._commit(files, version, mode="overwrite", partition_filters=[(BUCKET_COLUMN, "in", buckets)])
+        if files:
+            filters = [(BUCKET_COLUMN, "in", buckets)]
+            self._commit(files, {self._app_id: version}, mode="overwrite", partition_filters=filters)
 
     def _arrow(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
         made = [dict(row) for row in rows]
@@ -117,12 +142,10 @@ class DriverTable:
         return pa.Table.from_pylist(made, schema=self._schema)
 
     def _write(self, rows: pa.Table, version: int, **how: Any) -> None:  # noqa: ANN401 - passed on
-        with self._committing(version) as properties:
+        with self._committing({self._app_id: version}) as properties:
             write_deltalake(self._table, rows, commit_properties=properties, **how)
 
-    def _commit(self, files: Sequence[WrittenFile], version: int, **how: Any) -> None:  # noqa: ANN401 - passed on
-        if not files:
-            return
+    def _commit(self, files: Sequence[WrittenFile], positions: Mapping[str, int], **how: Any) -> None:  # noqa: ANN401 - passed on
         (column,) = self.contract.partitioned_by
         now_ms = time.time_ns() // 1_000_000
         added: list[AddAction | RemoveAction] = [
@@ -136,28 +159,26 @@ class DriverTable:
             )
             for file in files
         ]
-        with self._committing(version) as properties:
+        with self._committing(positions) as properties:
             self._table.create_write_transaction(
                 added, schema=self._table.schema(), partition_by=[column], commit_properties=properties, **how
             )
 
     @contextmanager
-    def _committing(self, version: int) -> Iterator[CommitProperties]:
-        """One commit, unless another process has written under this writer's name since the last one.
+    def _committing(self, positions: Mapping[str, int]) -> Iterator[CommitProperties]:
+        """One commit, unless another process has written under one of these names since this writer looked.
 
         A process that does so between this look and the commit is found by Delta: it refuses the second transaction of
         a name upon the same version.
         """
         self._table.update_incremental()  # upkeep commits, too, and removes what only an older version needs
-        stored = self._stored_version()
-        if stored != self.written_version:
-            raise FencedError(
-                f"the table {self.folder} was written by another process: it is at version {stored} of {self._app_id}, "
-                f"and this process has left it at {self.written_version}"
-            )
-        yield CommitProperties(app_transactions=[Transaction(self._app_id, version)])
+        for name in positions:
+            stored, known = self._table.transaction_version(name), self._positions.get(name)
+            if stored != known:
+                raise FencedError(
+                    f"the table {self.folder} was written by another process: it is at {stored} of {name}, and this "
+                    f"process has left it at {known}"
+                )
+        yield CommitProperties(app_transactions=[Transaction(name, number) for name, number in positions.items()])
         self._table.update_incremental()
-        self.written_version = version
-
-    def _stored_version(self) -> int | None:
-        return self._table.transaction_version(self._app_id)
+        self._positions.update(positions)

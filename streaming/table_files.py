@@ -5,7 +5,7 @@ that crashed. Upkeep removes it.
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -15,6 +15,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from streaming.contracts.table import INDEXED_COLUMN_COUNT
 from streaming.file_statistics import FileStatistics
 from streaming.storage import ObjectPath, StoragePath
+
+_READ_BUFFER_BYTES: Final = 1_048_576
+"""How much of a column is read at once: otherwise it is the column of a whole row group."""
 
 
 class WrittenFile(NamedTuple):
@@ -105,8 +108,42 @@ def _output(path: StoragePath) -> pa.NativeFile:
 
 
 def _read(path: StoragePath) -> pa.Table:
-    with path.open_input() if isinstance(path, ObjectPath) else pa.OSFile(str(path)) as file:
+    with _input(path) as file:
         return pq.ParquetFile(file).read()
+
+
+def _input(path: StoragePath) -> pa.NativeFile:
+    return path.open_input() if isinstance(path, ObjectPath) else pa.OSFile(str(path))
+
+
+def read_in_parts(folder: StoragePath, path: str, names: Collection[str], values_at_once: int) -> Iterator[pa.Table]:
+    """The rows of one file with some of their columns, in parts that bound the memory, on one core.
+
+    Args:
+        folder: the table's.
+        path: the file's place below it.
+        names: columns, or fields of a column that is a struct or a list of structs, such as ``bundles.bundle_id``.
+        values_at_once: about how many values of a column a part has: a list has as many as it is long.
+    """
+    with (
+        _input(folder / path) as source,
+        pq.ParquetFile(source, pre_buffer=False, buffer_size=_READ_BUFFER_BYTES) as file,
+    ):
+        paths = [file.schema.column(number).path for number in range(len(file.schema))]
+        numbers = [number for number, leaf in enumerate(paths) if _field_name(leaf) in names]
+        columns = [paths[number] for number in numbers]
+        for group in range(file.metadata.num_row_groups):
+            row_group = file.metadata.row_group(group)
+            value_count = max(row_group.column(number).num_values for number in numbers)
+            rows_at_once = max(1, row_group.num_rows * values_at_once // max(1, value_count))
+            for batch in file.iter_batches(rows_at_once, row_groups=[group], columns=columns, use_threads=False):
+                yield pa.Table.from_batches([batch])
+
+
+def _field_name(leaf_path: str) -> str:
+    """``bundles.list.element.bundle_id`` is ``bundles.bundle_id``: writers differ in the names between the two."""
+    parts = leaf_path.split(".")
+    return parts[0] if len(parts) == 1 else f"{parts[0]}.{parts[-1]}"
 
 
 def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -12,6 +12,7 @@ from streaming.contracts.changes import (
 )
 from streaming.contracts.loads import (
     BROKER_LOAD_TABLE,
+    BUNDLE_LOAD_HISTORY_TABLE,
     BUNDLE_LOAD_TABLE,
     SHED_CANDIDATES_TABLE,
     SPLIT_CANDIDATES_TABLE,
@@ -42,6 +43,7 @@ ALL_TABLES: Final[tuple[TableContract, ...]] = (
     LOAD_REPORTS_TABLE,
     DEAD_LETTERS_TABLE,
     BUNDLE_LOAD_TABLE,
+    BUNDLE_LOAD_HISTORY_TABLE,
     BROKER_LOAD_TABLE,
     SPLIT_CANDIDATES_TABLE,
     SHED_CANDIDATES_TABLE,

@@ -124,6 +124,32 @@ BROKER_LOAD_TABLE: Final = TableContract(
     properties=CURRENT_PROPERTIES,
 )
 
+BUNDLE_LOAD_HISTORY_TABLE: Final = TableContract(
+    name="bundle_load_history",
+    row="What one node reported of a bundle in a window of append time, or a part of it: the view "
+    "`bundle_load_windows` adds up the parts.",
+    written="Some seconds after the end of each window, from `load_reports`; each report counts once, a late one in a "
+    "further row. Samples that cannot be true do not count. Nor do reports of a process that stand in their partition "
+    "behind one, with figures of the node that can be true, of a later process of the same node.",
+    key=("bundle_id", "window_start_ms", "partition", "first_offset"),
+    fields=(
+        column("bundle_id", StringType(), "Namespace and bounds."),
+        column("window_start_ms", LongType(), "When the window begins, in milliseconds since 1970."),
+        column("day", DateType(), "The day of `window_start_ms` in UTC."),
+        column("node_id", StringType(), "The node that reported it."),
+        column("namespace", StringType(), "The namespace of the bundle."),
+        column("window_ms", LongType(), "The length of the window."),
+        column("partition", IntegerType(), "The partition of the reports."),
+        column("first_offset", LongType(), "The least offset of the reports that are in this row."),
+        column("sample_count", LongType(), "How many reports are in it."),
+        column("sums", MESSAGE_LOAD_TYPE, "Their figures, summed: divided by `sample_count` they are means."),
+        column("maxima", MESSAGE_LOAD_TYPE, "The greatest of each figure."),
+        column("topic_count", LongType(), "The most topics of a report."),
+        column("session_count", LongType(), "The most producers and consumers of a report."),
+    ),
+    by_driver=True,
+)
+
 _CANDIDATE_HEAD: Final = (
     column(
         "candidate_id", StringType(), "Action, bundle and the newest report that counted; the same in `candidates`."

@@ -98,6 +98,45 @@ join (select seq, node_id, silence_ms from node_changes where change = 'fenced' 
   on fenced.seq = lost.seq and fenced.node_id = lost.node_id
 """,
 )
+BUNDLE_LOAD_WINDOWS_VIEW: Final = View(
+    name="bundle_load_windows",
+    row="A bundle in a window of time, as one node reported it: means and maxima.",
+    tables=("bundle_load_history",),
+    columns=(
+        ("bundle_id", "The bundle."),
+        ("namespace", "Its namespace."),
+        ("node_id", "The node that reported it."),
+        ("window_start_ms", "When the window begins."),
+        ("window_end_ms", "When it ends."),
+        ("sample_count", "The number of reports."),
+        ("throughput_in_bytes_per_s", "The mean of what they say."),
+        ("throughput_out_bytes_per_s", "Likewise."),
+        ("message_rate_in_per_s", "Likewise."),
+        ("message_rate_out_per_s", "Likewise."),
+        ("greatest_throughput_in_bytes_per_s", "The greatest of what they say."),
+        ("greatest_throughput_out_bytes_per_s", "Likewise."),
+        ("greatest_message_rate_in_per_s", "Likewise."),
+        ("greatest_message_rate_out_per_s", "Likewise."),
+        ("topic_count", "The most topics of a report."),
+        ("session_count", "The most producers and consumers of a report."),
+    ),
+    query="""\
+select
+  bundle_id, namespace, node_id, window_start_ms, window_start_ms + window_ms as window_end_ms,
+  cast(sum(sample_count) as bigint) as sample_count,
+  sum(sums.throughput_in_bytes_per_s) / sum(sample_count) as throughput_in_bytes_per_s,
+  sum(sums.throughput_out_bytes_per_s) / sum(sample_count) as throughput_out_bytes_per_s,
+  sum(sums.message_rate_in_per_s) / sum(sample_count) as message_rate_in_per_s,
+  sum(sums.message_rate_out_per_s) / sum(sample_count) as message_rate_out_per_s,
+  max(maxima.throughput_in_bytes_per_s) as greatest_throughput_in_bytes_per_s,
+  max(maxima.throughput_out_bytes_per_s) as greatest_throughput_out_bytes_per_s,
+  max(maxima.message_rate_in_per_s) as greatest_message_rate_in_per_s,
+  max(maxima.message_rate_out_per_s) as greatest_message_rate_out_per_s,
+  max(topic_count) as topic_count, max(session_count) as session_count
+from bundle_load_history
+group by bundle_id, namespace, node_id, window_start_ms, window_ms
+""",
+)
 
 TICKS_VIEW: Final = View(
     name="ticks_by_minute",
@@ -131,5 +170,5 @@ group by partition, minute_ms
 """,
 )
 
-ALL_VIEWS: Final = (OWNERSHIP_VIEW, UNAVAILABILITY_VIEW, TICKS_VIEW)
+ALL_VIEWS: Final = (OWNERSHIP_VIEW, UNAVAILABILITY_VIEW, TICKS_VIEW, BUNDLE_LOAD_WINDOWS_VIEW)
 """All of them. A view stands behind those that it reads."""

@@ -13,10 +13,11 @@ from streaming.claim import claimed
 from streaming.config import PipelineConfig
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.created_tables import create_missing, is_empty
-from streaming.jobs.changes import CHANGES, ChangesStream
+from streaming.jobs.changes import CHANGES, start_changes
 from streaming.jobs.decision_log import start_decisions
 from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
+from streaming.jobs.load_history import LOAD_HISTORY, start_load_history
 from streaming.jobs.restarts import RestartedStream, Running
 from streaming.maintenance import maintain
 from streaming.metrics import PipelineMetrics, ProgressListener
@@ -115,7 +116,8 @@ def _starters(
         HEARTBEATS: lambda: start_history(session, config, HEARTBEATS, metrics),
         INTENTS: lambda: start_history(session, config, INTENTS, metrics),
         DEAD_LETTERS: lambda: start_history(session, config, DEAD_LETTERS, metrics),
-        CHANGES: lambda: ChangesStream(config, metrics),
+        CHANGES: lambda: start_changes(config, metrics),
+        LOAD_HISTORY: lambda: start_load_history(session, config, metrics),
     }
 
 

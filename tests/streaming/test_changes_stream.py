@@ -13,7 +13,7 @@ from streaming.config import PipelineConfig, SparkConfig
 from streaming.contracts.changes import INTENT_ANSWERS_TABLE, SLOT_CHANGES_TABLE
 from streaming.created_tables import create_missing
 from streaming.driver_tables import DriverTable
-from streaming.jobs.changes import ChangesStream
+from streaming.jobs.changes import start_changes
 from streaming.jobs.restarts import stopping_error
 from streaming.metrics import PipelineMetrics
 from tests.helpers.decision_table import DecisionTable
@@ -40,7 +40,7 @@ def test_it_follows_and_counts(config: PipelineConfig) -> None:
     """What comes while it runs is written, and stopping it leaves it ended without an error."""
     table = DecisionTable(config.warehouse_dir, DECISIONS)
     registry = CollectorRegistry()
-    stream = ChangesStream(config, PipelineMetrics(registry))
+    stream = start_changes(config, PipelineMetrics(registry))
     for count in (3, 1, len(DECISIONS)):
         table.add(count)
         written = DECISIONS[table.written - 1].seq
@@ -65,7 +65,7 @@ def test_a_gap_ends_it_and_the_pipeline(config: PipelineConfig) -> None:
     table.add(2)
     table.written = 4
     table.add(1)
-    stream = ChangesStream(config, PipelineMetrics(CollectorRegistry()))
+    stream = start_changes(config, PipelineMetrics(CollectorRegistry()))
     poll_until(lambda: not stream.isActive)
     error = stream.exception()
     assert isinstance(error, LogContinuityError)

@@ -87,7 +87,7 @@ def test_files_are_passed_over(tmp_path: Path) -> None:
         )
         told.append(writer.close())
     table.append_files(told, 1)
-    there = DeltaTable(table.folder)
+    there = DeltaTable(str(table.folder))
     actions = pa.table(there.get_add_actions(flatten=True)).sort_by("min.offset").to_pylist()
     assert [(each["min.offset"], each["max.offset"]) for each in actions] == [(0, 2), (10, 12), (20, 22)]
     assert [(each["min.kind"], each["max.kind"], each["null_count.kind"]) for each in actions] == [("j", "k", 2)] * 3

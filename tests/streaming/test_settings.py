@@ -38,6 +38,13 @@ def test_impossible_batches_are_refused(wrong: dict[str, Any]) -> None:
         PipelineConfig(CLUSTER, KAFKA, Path("tables"), SparkConfig(jars=()), **wrong)
 
 
+@pytest.mark.parametrize("wrong", [0, -60_000, 90_000])
+def test_parts_of_minutes_are_refused(wrong: int) -> None:
+    """A window of the history of loads begins with a minute of the clock."""
+    with pytest.raises(ConfigurationError, match="history_window_ms has to be whole minutes"):
+        PipelineConfig(CLUSTER, KAFKA, Path("tables"), SparkConfig(jars=()), history_window_ms=wrong)
+
+
 def test_too_little_memory_is_refused() -> None:
     """Spark fails with less than its own reserve, and says it in other words."""
     with pytest.raises(ConfigurationError, match="512 MiB"):

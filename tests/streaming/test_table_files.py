@@ -12,13 +12,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.errors import FencedError
+from streaming import driver_tables
 from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing
 from streaming.driver_tables import DriverTable
 from streaming.storage import StoragePath
-from streaming.table_files import TableFileWriter, WrittenFile, read_files, told
+from streaming.table_files import TableFileWriter, WrittenFile, read_files, read_in_parts, told
 from tests.helpers.load_logs import report
 from tests.helpers.pipeline_world import bundle_load
 from tests.helpers.plain_load import PlainLoad, bundle_row
@@ -62,6 +63,44 @@ def test_a_column_that_came_later_is_null(tmp_path: Path) -> None:
     rows = read_files(tmp_path, [file.path], "bucket", pa.scalar(3, pa.int32()), SCHEMA)
     assert rows.schema == SCHEMA
     assert rows["moved_at_ms"].to_pylist() == [None]
+
+
+def test_rows_come_in_parts(tmp_path: Path) -> None:
+    """Those columns and fields that are asked for; a part has so many values of its longest column, or one row."""
+    schema = to_arrow_schema(LOAD_REPORTS_TABLE.schema)
+    loads = [bundle_load(f"kv/{number}")._asdict() for number in range(12)]
+    given = {"topic": "t", "partition": 1, "append_time_ms": 3, "cpu": {"usage": 1.0, "limit": 9.0}}
+    rows = [{**dict.fromkeys(schema.names), **given, "offset": n, "bundles": loads[: 2 * n]} for n in range(7)]
+    writer = TableFileWriter(tmp_path, "day", "2026-01-02", schema)
+    for part in (rows[:4], rows[4:]):
+        writer.write(pa.Table.from_pylist(part, schema=schema))
+    path = writer.close().path
+    for values_at_once, sizes in ((1, [1] * 7), (8, [2, 2, 1, 1, 1]), (1_000, [4, 3])):
+        parts = list(read_in_parts(tmp_path, path, {"offset", "bundles.bundle_id", "cpu.limit"}, values_at_once))
+        assert [part.num_rows for part in parts] == sizes
+        assert [row for part in parts for row in part.to_pylist()] == [
+            {
+                "offset": offset,
+                "cpu": {"limit": 9.0},
+                "bundles": [{"bundle_id": f"kv/{number}"} for number in range(2 * offset)],
+            }
+            for offset in range(7)
+        ]
+
+
+def test_positions_stand_beside_rows(tmp_path: Path) -> None:
+    """Several names in one commit, also in one without rows; each keeps its number until it gets another."""
+    create_missing(tmp_path, bucket_count=2)
+    table = DriverTable(tmp_path, MEMBERSHIP_TABLE, "app")
+    schema = to_arrow_schema(MEMBERSHIP_TABLE.schema)
+    writer = TableFileWriter(table.folder, "day", "2026-01-02", schema)
+    place = {"topic": "t", "partition": 1, "offset": 2, "append_time_ms": 3, "kind": "joined"}
+    writer.write(pa.Table.from_pylist([{name: place.get(name) for name in schema.names}], schema=schema))
+    table.append_files_at([writer.close()], {"app": 1, "app[0]": 7})
+    table.append_files_at([], {"app[0]": 8, "app[1]": 5})
+    again = DriverTable(tmp_path, MEMBERSHIP_TABLE, "app")
+    assert [again.position(name) for name in ("app", "app[0]", "app[1]", "app[2]")] == [1, 8, 5, None]
+    assert (again.written_version, again.files().num_rows, again.rows().num_rows) == (1, 1, 1)
 
 
 def test_files_are_told_and_committed(tmp_path: Path) -> None:
@@ -108,7 +147,7 @@ def test_a_second_writer_of_one_name_is_found(tmp_path: Path) -> None:
     create_missing(tmp_path, bucket_count=2)
     first, second = (DriverTable(tmp_path, BROKER_LOAD_TABLE, "app") for _ in range(2))
     first.replace((), 0)
-    with pytest.raises(FencedError, match="is at version 0 of app, and this process has left it at None"):
+    with pytest.raises(FencedError, match="is at 0 of app, and this process has left it at None"):
         second.replace((), 0)
     DriverTable(tmp_path, BROKER_LOAD_TABLE, "another").replace((), 7)
     first.replace((), 1)
@@ -121,6 +160,13 @@ def test_of_two_that_write_at_once_one_fails(tmp_path: Path, monkeypatch: pytest
     """Both have looked before either wrote."""
     create_missing(tmp_path, bucket_count=2)
     first, second = (DriverTable(tmp_path, BROKER_LOAD_TABLE, "app") for _ in range(2))
-    monkeypatch.setattr(second, "_stored_version", lambda: first.replace((), 0))
+    commit = driver_tables.write_deltalake
+
+    def write(*given: object, **named: object) -> None:
+        monkeypatch.undo()
+        first.replace((), 0)
+        commit(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(driver_tables, "write_deltalake", write)
     with pytest.raises(CommitFailedError, match="Concurrent transaction failed"):
         second.replace((), 0)

@@ -1,0 +1,76 @@
+"""Streams that follow a table: threads of the driver, which the pipeline treats as queries of Spark."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from streaming.metrics import PipelineMetrics
+
+_CANCEL_INTERVAL_S = 0.2
+
+
+class FollowerStream:
+    """Takes steps until it is stopped or fails.
+
+    Args:
+        name: the stream's name in metrics and logs.
+        metrics: counts records and the time that they took.
+        opened: opens the follower, in the thread; returns its step, which returns the number of records.
+        wait_s: how long to wait after a step of so many records.
+        cancel: ends what a step waits for, if a step may take long.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        metrics: PipelineMetrics,
+        opened: Callable[[], Callable[[], int]],
+        wait_s: Callable[[int], float],
+        cancel: Callable[[], None] | None = None,
+    ) -> None:
+        """Start the thread."""
+        self._name = name
+        self._metrics = metrics
+        self._opened = opened
+        self._wait_s = wait_s
+        self._cancel = cancel
+        self._stop = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """Whether it runs."""
+        return self._thread.is_alive()
+
+    def exception(self) -> Exception | None:
+        """Why it failed; None if it did not."""
+        return self._error
+
+    def stop(self) -> None:
+        """Let it end after its present step, or in it if that can be cancelled: it may begin while this waits."""
+        self._stop.set()
+        if self._cancel is None:
+            self._thread.join()
+            return
+        while self._thread.is_alive():
+            self._cancel()
+            self._thread.join(_CANCEL_INTERVAL_S)
+
+    def _run(self) -> None:
+        try:
+            step = self._opened()
+            while not self._stop.is_set():
+                self._stop.wait(self._wait_s(self._take(step)))
+        except Exception as error:  # noqa: BLE001 - the pipeline asks for it, and decides what comes of it
+            self._error = error
+
+    def _take(self, step: Callable[[], int]) -> int:
+        began_s, began_at_s = time.monotonic(), time.time()
+        count = step()
+        if count:
+            self._metrics.records.labels(self._name).inc(count)
+            self._metrics.batch_seconds.labels(self._name).observe(time.monotonic() - began_s)
+            self._metrics.last_batch_time.labels(self._name).set(began_at_s)
+        return count

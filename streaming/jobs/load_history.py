@@ -1,0 +1,41 @@
+"""The stream of the history of loads: one step soon after the end of each window, as one task at a time."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from streaming.config import PipelineConfig
+from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
+from streaming.jobs.followers import FollowerStream
+from streaming.load_history.follower import LoadHistoryFollower
+from streaming.metrics import PipelineMetrics
+
+LOAD_HISTORY: Final = BUNDLE_LOAD_HISTORY_TABLE.name
+"""The stream's name in metrics and logs, and of its jobs."""
+_SETTLED_MS: Final = 30_000
+"""How long after the end of a window it is written: by then its reports are in ``load_reports`` as a rule."""
+
+
+def start_load_history(session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> FollowerStream:
+    """Follow the table of load reports."""
+    window_ms = config.history_window_ms
+
+    def opened() -> Callable[[], int]:
+        session.sparkContext.setJobGroup(LOAD_HISTORY, "windows of loads", interruptOnCancel=True)
+        follower = LoadHistoryFollower(session, config.warehouse_dir, window_ms)
+        return lambda: follower.step(_settled_ms())
+
+    return FollowerStream(
+        LOAD_HISTORY,
+        metrics,
+        opened,
+        wait_s=lambda _: (window_ms - _settled_ms() % window_ms) / 1_000,
+        cancel=lambda: session.sparkContext.cancelJobGroup(LOAD_HISTORY),
+    )
+
+
+def _settled_ms() -> int:
+    """Windows that end until this time are written."""
+    return time.time_ns() // 1_000_000 - _SETTLED_MS

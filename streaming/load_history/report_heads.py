@@ -1,0 +1,198 @@
+"""A first look at the reports of a step, on an executor: where they end, and which processes sent them.
+
+Files are read one after the other by one task, in parts; what is kept of them is a row for each file and partition,
+and one for each process.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.report_columns import are_plausible_reports
+from controlplane.core.bundles.load.sample_fold import Choice, Loads
+from controlplane.core.bundles.load.view import Resources
+from streaming.load_history.processes import NodePlace, Process
+from streaming.storage import StoragePath
+from streaming.table_files import read_in_parts
+
+VALUES_AT_ONCE: Final = 200_000
+"""How many samples are read at once."""
+_PLACE: Final = ("partition", "offset")
+_RESOURCES: Final = tuple(f"{name}.{value}" for name in Resources._fields for value in ("usage", "limit"))
+_COLUMNS: Final = frozenset(
+    [
+        *_PLACE,
+        "append_time_ms",
+        "node_id",
+        "incarnation",
+        *_RESOURCES,
+        *(f"bundles.{name}" for name in MessageLoad._fields),
+    ]
+)
+_HEADS_TYPE: Final = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("last_offset", LongType()),
+        StructField("held_offset", LongType()),
+        StructField("node_id", StringType()),
+        StructField("incarnation", LongType()),
+        StructField("first_offset", LongType()),
+    ]
+)
+"""A row is one of two: what a file (``path``) has of a partition, or a process (``node_id``)."""
+_ARROW: Final = to_arrow_schema(_HEADS_TYPE)
+_PROCESS: Final = ["partition", "node_id", "incarnation"]
+
+
+class FilePart(NamedTuple):
+    """What a file has of a partition, of reports that are not written yet.
+
+    Attributes:
+        path: the file.
+        partition: the partition.
+        last_offset: the greatest offset.
+        held_offset: the least offset of a report of a window that has not ended; None if there is none.
+    """
+
+    path: str
+    partition: int
+    last_offset: int
+    held_offset: int | None
+
+
+class ReportHeads(NamedTuple):
+    """The reports that are not written yet.
+
+    Attributes:
+        parts: of files.
+        first_offsets: of each process, the first report whose figures of the node can be true; None if there is none.
+    """
+
+    parts: Sequence[FilePart]
+    first_offsets: Mapping[Process, int | None]
+
+
+def in_one_task(session: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The paths of files, for one task in their order: the streams keep the other cores."""
+    return session.createDataFrame([(path,) for path in paths], "path string").coalesce(1)
+
+
+def read_heads(
+    session: SparkSession, folder: StoragePath, paths: Sequence[str], positions: Mapping[int, int], until_ms: int
+) -> ReportHeads:
+    """Look at the reports in files.
+
+    Args:
+        session: has the executors.
+        folder: that of ``load_reports``.
+        paths: the files.
+        positions: of each partition the next offset; all of a partition that is not named are read.
+        until_ms: what was appended then or later is of a window that has not ended.
+    """
+    read = functools.partial(_heads, folder=folder, positions=dict(positions), until_ms=until_ms)
+    rows = in_one_task(session, paths).mapInArrow(read, _HEADS_TYPE).collect()
+    return ReportHeads(
+        [FilePart(*row[:4]) for row in rows if row["path"] is not None],
+        {
+            Process(NodePlace(row["partition"], row["node_id"]), row["incarnation"]): row["first_offset"]
+            for row in rows
+            if row["node_id"] is not None
+        },
+    )
+
+
+def offsets_of(positions: Mapping[int, int], partition: pa.ChunkedArray, default: int) -> np.ndarray:
+    """For each report the offset that its partition has in ``positions``."""
+    numbers = partition.to_numpy()
+    known, places = np.unique(numbers, return_inverse=True)
+    return np.array([positions.get(each, default) for each in known.tolist()], np.int64)[places]
+
+
+def _heads(
+    batches: Iterable[pa.RecordBatch], folder: StoragePath, positions: Mapping[int, int], until_ms: int
+) -> Iterator[pa.RecordBatch]:
+    processes = _ARROW.empty_table().select([*_PROCESS, "first_offset"])
+    for path in _paths(batches):
+        places = read_in_parts(folder, path, _PLACE, VALUES_AT_ONCE)
+        if not any(_are_next(part, positions).any() for part in places):
+            continue
+        heads = [
+            _with_verdict(part.filter(pa.array(_are_next(part, positions))), until_ms)
+            for part in read_in_parts(folder, path, _COLUMNS, VALUES_AT_ONCE)
+        ]
+        reports = pa.concat_tables(heads)
+        yield from _rows(_parts(reports, path))
+        processes = _first_offsets(pa.concat_tables([processes, reports.select(processes.schema.names)]))
+    yield from _rows(processes)
+
+
+def _paths(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def _are_next(reports: pa.Table, positions: Mapping[int, int]) -> Choice:
+    return np.asarray(reports["offset"].to_numpy() >= offsets_of(positions, reports["partition"], 0))
+
+
+def _with_verdict(reports: pa.Table, until_ms: int) -> pa.Table:
+    """Without the figures; ``first_offset`` is the offset if those of the node can be true, ``held_offset`` if late."""
+    nothing = pa.scalar(None, pa.int64())
+    offset = reports["offset"]
+    is_held = pc.greater_equal(reports["append_time_ms"], until_ms)
+    return pa.table(
+        {
+            **{name: reports[name] for name in _PROCESS},
+            "offset": offset,
+            "first_offset": pc.if_else(pa.array(_are_plausible(reports)), offset, nothing),
+            "held_offset": pc.if_else(is_held, offset, nothing),
+        }
+    )
+
+
+def _are_plausible(reports: pa.Table) -> Choice:
+    rows = reports.combine_chunks()
+    resources = [_chunk(rows[name]) for name in Resources._fields]
+    bundles = _chunk(rows["bundles"])
+    usage, limit = (
+        np.stack([pc.struct_field(each, value).to_numpy(zero_copy_only=False) for each in resources])
+        for value in ("usage", "limit")
+    )
+    return are_plausible_reports(usage, limit, bundles.value_lengths().to_numpy(), loads_of(bundles.flatten()))
+
+
+def loads_of(samples: pa.StructArray) -> Loads:
+    """The figures that rules of loads read."""
+    return np.stack([pc.struct_field(samples, name).to_numpy(zero_copy_only=False) for name in MessageLoad._fields])
+
+
+def _chunk(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _parts(reports: pa.Table, path: str) -> pa.Table:
+    grouped = reports.group_by("partition", use_threads=False).aggregate([("offset", "max"), ("held_offset", "min")])
+    named = grouped.rename_columns({"offset_max": "last_offset", "held_offset_min": "held_offset"})
+    return named.append_column("path", pa.repeat(path, named.num_rows))
+
+
+def _first_offsets(reports: pa.Table) -> pa.Table:
+    grouped = reports.group_by(_PROCESS, use_threads=False).aggregate([("first_offset", "min")])
+    return grouped.rename_columns({"first_offset_min": "first_offset"})
+
+
+def _rows(found: pa.Table) -> Iterator[pa.RecordBatch]:
+    columns = [
+        found[field.name].cast(field.type) if field.name in found.schema.names else pa.nulls(found.num_rows, field.type)
+        for field in _ARROW
+    ]
+    yield from pa.table(columns, schema=_ARROW).to_batches()

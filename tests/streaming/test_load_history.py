@@ -1,0 +1,289 @@
+"""The history of loads: whatever the cuts, crashes, repeats and late reports, each sample counts once."""
+
+import random
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from controlplane.core.bundles.load.reported_state import Position
+from controlplane.core.bundles.load.view import Resources
+from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from streaming.contracts.catalog import ALL_TABLES
+from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
+from streaming.contracts.records import LOAD_REPORTS_TABLE
+from streaming.contracts.views import BUNDLE_LOAD_WINDOWS_VIEW
+from streaming.created_tables import create_missing
+from streaming.driver_tables import DriverTable
+from streaming.load_history import window_sums
+from streaming.load_history.follower import APP_ID, LoadHistoryFollower
+from streaming.load_history.report_heads import ReportHeads, read_heads
+from streaming.maintenance import maintain
+from streaming.sql.local import LocalEngine
+from streaming.sql.spark import SparkEngine
+from tests.helpers.inline_tasks import InlineTasks
+from tests.helpers.placed_report import PlacedReport
+from tests.helpers.plain_windows import plain_windows
+from tests.helpers.report_table import ReportTable, random_reports
+
+WINDOW_MS = 60_000
+END_MS = 10**13
+DAY_MS = 86_400_000
+TASKS = cast("SparkSession", InlineTasks())
+
+Added: TypeAlias = tuple[int, tuple[float, ...], tuple[float, ...], int, int]
+"""The number of samples, the sums and the maxima of their figures, the most topics and the most sessions."""
+
+
+def history_rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of the table."""
+    rows: list[dict[str, Any]] = DriverTable(folder, BUNDLE_LOAD_HISTORY_TABLE, APP_ID).rows().to_pylist()
+    return rows
+
+
+def added_up(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, int], Added]:
+    """The parts of windows, added up."""
+    parts: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        parts.setdefault((row["bundle_id"], row["node_id"], row["window_start_ms"]), []).append(row)
+    return {
+        key: (
+            sum(row["sample_count"] for row in of_window),
+            tuple(map(sum, zip(*(row["sums"].values() for row in of_window), strict=True))),
+            tuple(map(max, zip(*(row["maxima"].values() for row in of_window), strict=True))),
+            max(row["topic_count"] for row in of_window),
+            max(row["session_count"] for row in of_window),
+        )
+        for key, of_window in parts.items()
+    }
+
+
+def expected(reports: Iterable[PlacedReport]) -> dict[tuple[str, str, int], Added]:
+    """What the oracle makes of reports."""
+    windows = plain_windows(reports, WINDOW_MS).items()
+    return {key: window.row() for key, window in windows}
+
+
+def check_rows(folder: Path, reports: Iterable[PlacedReport]) -> None:
+    """The table says what the oracle says, and its rows say who they are."""
+    rows = history_rows(folder)
+    assert added_up(rows) == expected(reports)
+    keys = {tuple(row[name] for name in BUNDLE_LOAD_HISTORY_TABLE.key) for row in rows}
+    assert len(keys) == len(rows)
+    for row in rows:
+        assert row["day"] == datetime.fromtimestamp(row["window_start_ms"] / 1_000, UTC).date()
+        assert (row["namespace"], row["window_ms"]) == ("tenant/kv", WINDOW_MS)
+
+
+class CrashError(Exception):
+    """The process is killed."""
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_each_sample_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """In any cuts into batches and steps, with upkeep in between, and killed before or after any commit."""
+    source = random.Random(seed)
+    create_missing(tmp_path, bucket_count=2)
+    reports = random_reports(source, 150, WINDOW_MS)
+    table = ReportTable(tmp_path)
+    monkeypatch.setattr(window_sums, "_SAMPLES_AT_ONCE", source.choice([1, 7, 1_000]))
+    monkeypatch.setattr(window_sums, "_KEPT_SUMS", source.choice([1, 10, 1_000]))
+    commit = DriverTable.append_files_at
+    crashes = 0
+    follower = LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS)
+
+    def killed_at_times(self: DriverTable, *args: Any) -> None:  # noqa: ANN401 - passed on
+        if crashes == 0 or source.random() < 0.2:
+            raise CrashError
+        commit(self, *args)
+        if source.random() < 0.2:
+            raise CrashError
+
+    def step(until_ms: int) -> None:
+        nonlocal crashes, follower
+        try:
+            follower.step(until_ms)
+        except CrashError:
+            crashes += 1
+            follower = LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS)
+
+    monkeypatch.setattr(DriverTable, "append_files_at", killed_at_times)
+    written = 0
+    while written < len(reports):
+        count = source.randint(1, 30)
+        batch = reports[written : written + count]
+        table.add(batch)
+        written += len(batch)
+        until_ms = batch[-1].position.append_time_ms + source.choice([0, 0, WINDOW_MS])
+        for _ in range(source.randint(0, 2)):
+            step(until_ms)
+        if source.random() < 0.1:
+            for contract in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_HISTORY_TABLE):
+                DeltaTable(tmp_path / contract.name).optimize.compact()
+        if source.random() < 0.1:
+            follower = LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS)
+    monkeypatch.setattr(DriverTable, "append_files_at", commit)
+    while follower.step(END_MS):
+        pass
+    assert crashes > 0
+    check_rows(tmp_path, reports)
+    assert LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS).step(END_MS) == 0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Empty tables."""
+    create_missing(tmp_path, bucket_count=2)
+    return tmp_path
+
+
+def follow(folder: Path, until_ms: int = END_MS) -> int:
+    """A new run takes a step."""
+    return LoadHistoryFollower(TASKS, folder, WINDOW_MS).step(until_ms)
+
+
+def placed(number: int, time_ms: int, *, node_id: str = "n", incarnation: int = 1, cpu: float = 1.0) -> PlacedReport:
+    """A report of one bundle at an offset of partition 0."""
+    unknown = ResourceUsage(-1.0, -1.0)
+    resources = Resources(ResourceUsage(cpu, 100.0), *(unknown,) * 4)
+    bundles = [BundleLoad("tenant/kv/0x0_0x1", 1.0, 2.0, 3.0, 4.0, 5, 6, 7, 8)]
+    return PlacedReport(Position(time_ms, 0, number), node_id, incarnation, resources, "1", bundles)
+
+
+def test_a_window_is_written_when_it_has_ended(folder: Path) -> None:
+    """As one row, with all of its reports; what comes late is a further row."""
+    table = ReportTable(folder)
+    follower = LoadHistoryFollower(TASKS, folder, WINDOW_MS)
+    table.add([placed(0, 10), placed(1, WINDOW_MS - 1)])
+    assert follower.step(WINDOW_MS - 1) == 0
+    table.add([placed(2, WINDOW_MS - 1), placed(3, WINDOW_MS)])
+    assert follower.step(WINDOW_MS + 5) == 3
+    assert [(row["first_offset"], row["sample_count"]) for row in history_rows(folder)] == [(0, 3)]
+    table.add([placed(4, 30), placed(5, WINDOW_MS)])
+    assert follower.step(WINDOW_MS + 5) == 0, "behind a report of a window that has not ended"
+    assert follower.step(2 * WINDOW_MS) == 3
+    rows = sorted(history_rows(folder), key=lambda row: row["first_offset"])
+    assert [tuple(row[name] for name in ("window_start_ms", "first_offset", "sample_count")) for row in rows] == [
+        (0, 0, 3),
+        (WINDOW_MS, 3, 2),
+        (0, 4, 1),
+    ]
+
+
+def test_a_step_reads_what_is_new(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files whose reports are all written are not opened again, also not by another run if statistics tell it."""
+    read: list[str] = []
+
+    def noted(session: SparkSession, source: Path, paths: Sequence[str], *others: Any) -> ReportHeads:  # noqa: ANN401
+        read.extend(paths)
+        return read_heads(session, source, paths, *others)
+
+    monkeypatch.setattr("streaming.load_history.follower.read_heads", noted)
+    table = ReportTable(folder)
+    table.add([placed(0, 10), placed(1, 20)])
+    follower = LoadHistoryFollower(TASKS, folder, WINDOW_MS)
+    assert follower.step(END_MS) == 2
+    table.add([placed(2, 30)])
+    assert (len(read), follower.step(END_MS), len(read)) == (1, 1, 2)
+    assert (follower.step(END_MS), len(read)) == (0, 2)
+    reports = DeltaTable(folder / LOAD_REPORTS_TABLE.name)
+    reports.optimize.compact()
+    assert (follow(folder), len(read)) == (0, 2), "delta-rs writes statistics of partitions and offsets"
+    table.add([placed(3, 40)])
+    assert (follow(folder), len(read)) == (1, 3)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_replaced_processes_do_not_count(folder: Path, restarts: bool) -> None:
+    """A later process counts from its first report with figures that can be true; what is known survives a restart."""
+    table = ReportTable(folder)
+    follower = LoadHistoryFollower(TASKS, folder, WINDOW_MS)
+    steps = [
+        ([placed(0, 1), placed(1, 2, incarnation=2, cpu=1e300), placed(2, 3)], {"n": 3}),
+        ([placed(3, 4, incarnation=2), placed(4, 5), placed(5, 6, node_id="m")], {"n": 4, "m": 1}),
+        ([placed(6, 7), placed(7, 8, incarnation=2), placed(8, 9, incarnation=3)], {"n": 6, "m": 1}),
+        ([placed(9, 10, incarnation=2), placed(10, 11, node_id="m", incarnation=1)], {"n": 6, "m": 2}),
+    ]
+    for reports, counted in steps:
+        table.add(reports)
+        assert follower.step(END_MS) == len(reports)
+        found = dict.fromkeys(counted, 0)
+        for row in history_rows(folder):
+            found[row["node_id"]] += row["sample_count"]
+        assert found == counted
+        if restarts:
+            follower = LoadHistoryFollower(TASKS, folder, WINDOW_MS)
+
+
+def test_a_folder_that_was_removed_is_made_anew(folder: Path) -> None:
+    """From the reports that are there: those of forgotten days are gone."""
+    reports = random_reports(random.Random(1), 80, WINDOW_MS)
+    ReportTable(folder).add(reports)
+    follow(folder)
+    check_rows(folder, reports)
+    shutil.rmtree(folder / BUNDLE_LOAD_HISTORY_TABLE.name)
+    create_missing(folder, bucket_count=2)
+    follow(folder)
+    check_rows(folder, reports)
+    last_day = max(report.position.append_time_ms for report in reports) // DAY_MS * DAY_MS
+    kept = [report for report in reports if report.position.append_time_ms >= last_day]
+    assert 0 < len(kept) < len(reports)
+    DeltaTable(folder / LOAD_REPORTS_TABLE.name).delete(f"day < '{datetime.fromtimestamp(last_day / 1_000, UTC):%F}'")
+    shutil.rmtree(folder / BUNDLE_LOAD_HISTORY_TABLE.name)
+    create_missing(folder, bucket_count=2)
+    follow(folder)
+    check_rows(folder, kept)
+
+
+def test_upkeep_keeps_what_is_written_and_how_far(folder: Path) -> None:
+    """Rows are compacted, days are forgotten, and no report counts again."""
+    for contract in ALL_TABLES:
+        if contract not in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_HISTORY_TABLE):  # what Spark keeps up would need a session
+            shutil.rmtree(folder / contract.name)
+    reports = random_reports(random.Random(2), 120, WINDOW_MS)
+    table, now = ReportTable(folder), datetime.fromtimestamp(3 * DAY_MS / 1_000, UTC)
+    for start in range(0, len(reports), 20):
+        table.add(reports[start : start + 20])
+        follow(folder)
+    table_of_rows = DeltaTable(folder / BUNDLE_LOAD_HISTORY_TABLE.name)
+    before = len(table_of_rows.file_uris())
+    maintain(TASKS, folder, now)
+    table_of_rows.update_incremental()
+    assert len(table_of_rows.file_uris()) < before
+    assert follow(folder) == 0
+    check_rows(folder, reports)
+    maintain(TASKS, folder, now, {BUNDLE_LOAD_HISTORY_TABLE.name: 1})
+    rows = history_rows(folder)
+    assert {row["day"] for row in rows} == {now.date()}
+    assert follow(folder) == 0
+    assert len(history_rows(folder)) == len(rows) > 0
+
+
+def test_executors_write_it_and_both_engines_add_it_up(spark: SparkSession, folder: Path) -> None:
+    """As tasks of Spark; the view is what the oracle says, whichever engine is asked."""
+    reports = random_reports(random.Random(3), 150, WINDOW_MS)
+    table = ReportTable(folder)
+    follower = LoadHistoryFollower(spark, folder, WINDOW_MS)
+    for start in range(0, len(reports), 40):
+        table.add(reports[start : start + 40])
+        follower.step(END_MS)
+    check_rows(folder, reports)
+    statement = "select * from bundle_load_windows order by bundle_id, node_id, window_start_ms"
+    with closing(LocalEngine(folder)) as local:
+        found = local.run(statement)
+    assert found == SparkEngine(spark.newSession(), folder).run(statement)
+    assert list(found.columns) == [name for name, _ in BUNDLE_LOAD_WINDOWS_VIEW.columns]
+    windows = expected(reports)
+    assert [(row[0], row[2], row[3]) for row in found.rows] == sorted(windows)
+    assert len(history_rows(folder)) > len(windows), "some windows have several rows"
+    rows: Iterable[Sequence[Any]] = found.rows
+    for bundle_id, namespace, node_id, start_ms, end_ms, count, *figures in rows:
+        samples, sums, maxima, topics, sessions = windows[bundle_id, node_id, start_ms]
+        assert (namespace, end_ms - start_ms, count) == ("tenant/kv", WINDOW_MS, samples)
+        assert figures == [*(each / samples for each in sums), *maxima, topics, sessions]

@@ -1,0 +1,48 @@
+"""Which reports are plausible, over columns: what the verdict about each report is."""
+
+from collections.abc import Sequence
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import given
+
+from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT
+from controlplane.core.bundles.load.report_columns import are_plausible_reports
+from controlplane.core.bundles.load.report_figures import report_figures
+from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.view import Resources
+from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
+
+FIGURES = st.sampled_from([0.0, 1.0, GREATEST_AMOUNT / 2, GREATEST_AMOUNT, 2 * GREATEST_AMOUNT, -1.0, float("nan")])
+USAGES = st.builds(
+    ResourceUsage,
+    st.sampled_from([0.0, 1.0, 400.0, 500.0, -1.0, 1e300, float("nan"), float("inf")]),
+    st.sampled_from([4.0, 4.0, 0.0, -1.0, 1e16, 1e308, float("nan"), float("inf")]),
+)
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> LoadReport:
+    """A report of which one figure or none is beyond what can be true, or any."""
+    usual = ResourceUsage(1.0, 4.0)
+    some = st.just(usual) if draw(st.booleans()) else USAGES | st.just(usual)
+    usages = Resources(*(draw(some) for _ in Resources._fields))
+    loads = draw(st.lists(st.tuples(*[FIGURES] * 4), max_size=4))
+    bundles = [BundleLoad(f"kv/{number}", *load, 0, 0, 0, 0) for number, load in enumerate(loads)]
+    return LoadReport("n", 1, 0, *usages, (), "1", 0, tuple(bundles), ())
+
+
+@given(st.lists(reports(), max_size=6))
+def test_verdicts_are_those_of_each_report(drawn: Sequence[LoadReport]) -> None:
+    """Resources, and sums over the bundles that can be true."""
+    resources = [[getattr(each, name) for name in Resources._fields] for each in drawn]
+    usage, limit = (
+        np.array([[getattr(each, name) for each in of_report] for of_report in resources]).reshape(-1, 5).T
+        for name in ("usage", "limit")
+    )
+    bundles = [bundle for each in drawn for bundle in each.bundles]
+    loads = np.array([[getattr(bundle, name) for bundle in bundles] for name in MessageLoad._fields]).reshape(4, -1)
+    counts = np.array([len(each.bundles) for each in drawn], np.int64)
+    expected = [report_figures(each, ResourceWeights()).is_plausible for each in drawn]
+    assert are_plausible_reports(usage, limit, counts, loads).tolist() == expected
