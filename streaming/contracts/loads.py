@@ -147,7 +147,6 @@ BUNDLE_LOAD_HISTORY_TABLE: Final = TableContract(
         column("topic_count", LongType(), "The most topics of a report."),
         column("session_count", LongType(), "The most producers and consumers of a report."),
     ),
-    by_driver=True,
 )
 
 _CANDIDATE_HEAD: Final = (

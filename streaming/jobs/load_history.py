@@ -25,17 +25,21 @@ def start_load_history(session: SparkSession, config: PipelineConfig, metrics: P
     def opened() -> Callable[[], int]:
         session.sparkContext.setJobGroup(LOAD_HISTORY, "windows of loads", interruptOnCancel=True)
         follower = LoadHistoryFollower(session, config.warehouse_dir, window_ms)
-        return lambda: follower.step(_settled_ms())
+        return lambda: follower.step(_now_ms() - _SETTLED_MS)
 
     return FollowerStream(
         LOAD_HISTORY,
         metrics,
         opened,
-        wait_s=lambda _: (window_ms - _settled_ms() % window_ms) / 1_000,
+        wait_s=lambda _: until_next_step_ms(_now_ms(), window_ms) / 1_000,
         cancel=lambda: session.sparkContext.cancelJobGroup(LOAD_HISTORY),
     )
 
 
-def _settled_ms() -> int:
-    """Windows that end until this time are written."""
-    return time.time_ns() // 1_000_000 - _SETTLED_MS
+def until_next_step_ms(now_ms: int, window_ms: int) -> int:
+    """How long to wait until half a minute after the end of a window."""
+    return window_ms - (now_ms - _SETTLED_MS) % window_ms
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

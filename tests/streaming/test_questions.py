@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import date
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -37,6 +38,7 @@ from streaming.created_tables import create_missing
 from streaming.ddl import statements
 from streaming.driver_tables import DriverTable
 from streaming.load.rows import node_row
+from streaming.load_history.follower import LoadHistoryFollower
 from streaming.sql.answers import QueryResult, plain
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
@@ -44,11 +46,13 @@ from streaming.transforms.decision_rows import decision_rows
 from streaming.transforms.tick_rows import PlacedTick
 from tests.helpers.decision_table import recorded
 from tests.helpers.eventful import eventful_decisions
+from tests.helpers.inline_tasks import InlineTasks
 from tests.helpers.log_tables import add_ticks
 from tests.helpers.membership_rows import add_membership_rows
 from tests.helpers.pipeline_world import random_report
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row
+from tests.helpers.report_table import ReportTable
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ask-the-tables.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -85,7 +89,11 @@ def history(spark: SparkSession, asked_folder: Path) -> Iterator[tuple[LocalEngi
     ticks = [PlacedTick(0, 100 + number, 9_000 * number, Tick(f"c{number % 2}", 1)) for number in range(20)]
     add_ticks(folder, ticks[:5])
     add_ticks(folder, ticks[5:])
-    loads = loaded()
+    reports = load_reports()
+    ReportTable(folder).add(reports)
+    LoadHistoryFollower(cast("SparkSession", InlineTasks()), folder, window_ms=5_000).step(10**13)
+    loads = PlainLoad()
+    loads.fold(reports, ResourceWeights())
     write(map(bundle_row, loads.bundles.values()), BUNDLE_LOAD_TABLE)
     sums = BundleSums(3, *2 * (MessageLoad(1.5, 2.5, 0.5, 0.25),))
     write((tuple(node_row(node._replace(sums=sums)).values()) for node in loads.nodes.values()), BROKER_LOAD_TABLE)
@@ -111,15 +119,15 @@ def applied_epoch(node_id: str, decision: Decision) -> tuple[object, ...]:
     return ("heartbeats", 0, decision.seq, 40_000 + decision.seq, date(1970, 1, 1), *HEARTBEAT_COLUMNS.row(beat))
 
 
-def loaded() -> PlainLoad:
+def load_reports() -> list[PlacedReport]:
     """What two nodes have reported."""
-    source, state = random.Random(7), PlainLoad()
+    source, reports = random.Random(7), []
     for number in range(20):
         report = random_report(source, f"n{number % 2 + 1}", BUNDLE_IDS, number)
         resources = Resources(*(getattr(report, name) for name in Resources._fields))
         place = Position(1_000 * number, 0, number)
-        state.fold([PlacedReport(place, report.node_id, 1, resources, "1", report.bundles)], ResourceWeights())
-    return state
+        reports.append(PlacedReport(place, report.node_id, 1, resources, "1", report.bundles))
+    return reports
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ def reports(draw: st.DrawFn) -> LoadReport:
     some = st.just(usual) if draw(st.booleans()) else USAGES | st.just(usual)
     usages = Resources(*(draw(some) for _ in Resources._fields))
     loads = draw(st.lists(st.tuples(*[FIGURES] * 4), max_size=4))
-    bundles = [BundleLoad(f"kv/{number}", *load, 0, 0, 0, 0) for number, load in enumerate(loads)]
+    bundles = [BundleLoad._make((f"kv/{number}", *load, 0, 0, 0, 0)) for number, load in enumerate(loads)]
     return LoadReport("n", 1, 0, *usages, (), "1", 0, tuple(bundles), ())
 
 
