@@ -7,7 +7,6 @@ partition the next offset, and of each node the latest process. So there is no c
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import structlog
 from pyspark.sql import SparkSession
 
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
@@ -21,7 +20,8 @@ from streaming.storage import StoragePath
 APP_ID: Final = "controlplane.bundle_load_history"
 """The name of this writer in the commits of its table; under it stands the number of partitions."""
 
-_log = structlog.get_logger(__name__)
+_KNOWN: Final = ("path", "min.partition", "max.partition", "max.offset")
+_IN_ORDER: Final = ("partition.day", "modification_time")
 
 
 class LoadHistoryFollower:
@@ -107,12 +107,12 @@ class LoadHistoryFollower:
         return known
 
     def _unread_paths(self) -> list[str]:
-        """The files that may have reports which are not written, those of earlier days first."""
+        """The files that may have reports which are not written, in the order of their days and then of their ages."""
         files = self._reports.files()
         present = files["path"].to_pylist()
         self._read &= set(present)
         names = [name for name in _KNOWN if name in files.schema.names]
-        rows = files.select([*names, "modification_time"]).sort_by([("partition.day", "ascending")]).to_pylist()
+        rows = files.sort_by([(name, "ascending") for name in _IN_ORDER]).select(names).to_pylist()
         return [row["path"] for row in rows if row["path"] not in self._read and self._may_be_unread(row)]
 
     def _may_be_unread(self, file: Mapping[str, Any]) -> bool:
@@ -121,9 +121,6 @@ class LoadHistoryFollower:
         if first is None or last is None or offset is None:
             return True
         return any(offset >= self._positions.get(partition, 0) for partition in range(first, last + 1))
-
-
-_KNOWN: Final = ("path", "partition.day", "min.partition", "max.partition", "max.offset")
 
 
 def _ends(parts: Iterable[FilePart]) -> dict[int, int]:

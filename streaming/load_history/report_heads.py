@@ -161,8 +161,8 @@ def _with_verdict(reports: pa.Table, until_ms: int) -> pa.Table:
 
 def _are_plausible(reports: pa.Table) -> Choice:
     rows = reports.combine_chunks()
-    resources = [_chunk(rows[name]) for name in Resources._fields]
-    bundles = _chunk(rows["bundles"])
+    resources = [one_chunk(rows[name]) for name in Resources._fields]
+    bundles = one_chunk(rows["bundles"])
     usage, limit = (
         np.stack([pc.struct_field(each, value).to_numpy(zero_copy_only=False) for each in resources])
         for value in ("usage", "limit")
@@ -175,7 +175,8 @@ def loads_of(samples: pa.StructArray) -> Loads:
     return np.stack([pc.struct_field(samples, name).to_numpy(zero_copy_only=False) for name in MessageLoad._fields])
 
 
-def _chunk(column: pa.ChunkedArray) -> pa.Array:
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array."""
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 

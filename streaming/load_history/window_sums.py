@@ -20,9 +20,9 @@ from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.sample_fold import are_plausible
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.load_history.processes import NodePlace, Process
-from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, loads_of, offsets_of
+from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, loads_of, offsets_of, one_chunk
 from streaming.storage import StoragePath
-from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, read_in_parts, told
+from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, read_in_parts
 
 _SAMPLES_AT_ONCE: Final = 500_000
 """How many samples are added up at once."""
@@ -33,6 +33,8 @@ _COUNTS: Final = ("topic_count", "producer_count", "consumer_count")
 _COLUMNS: Final = frozenset([*_HEADS, *(f"bundles.{name}" for name in ("bundle_id", *MessageLoad._fields, *_COUNTS))])
 _ROWS: Final = to_arrow_schema(BUNDLE_LOAD_HISTORY_TABLE.schema)
 _RESULT_TYPE: Final = StructType([StructField("report_count", LongType()), StructField("file", WRITTEN_TYPE)])
+"""One row says how many reports were read; the others, which files were written."""
+_RESULT: Final = to_arrow_schema(_RESULT_TYPE)
 _GROUP: Final = ["bundle_id", "reporter"]
 _ADDED: Final = {
     "first_offset": "min",
@@ -71,13 +73,6 @@ class WrittenSums(NamedTuple):
     report_count: int
 
 
-class _Reporter(NamedTuple):
-    """A node in a partition and a window."""
-
-    place: NodePlace
-    window_start_ms: int
-
-
 def write_sums(
     session: SparkSession,
     source: StoragePath,
@@ -113,16 +108,8 @@ def _added_up(
                 reports = _of_step(part, chosen)
                 report_count += reports.num_rows
                 sums.add(_counting(reports, chosen.process_ends))
-    yield _result(pa.array([report_count]), told([]))
-    files = told(sums.close())
-    yield _result(pa.nulls(files.num_rows, pa.int64()), files)
-
-
-def _result(report_count: pa.Array, files: pa.RecordBatch) -> pa.RecordBatch:
-    names = ["report_count", "file"]
-    struct = files.to_struct_array()
-    of_file = struct if len(struct) == len(report_count) else pa.nulls(len(report_count), struct.type)
-    return pa.RecordBatch.from_arrays([report_count, of_file], names=names)
+    told = [{"report_count": report_count}, *({"file": file._asdict()} for file in sums.close())]
+    yield pa.RecordBatch.from_pylist(told, schema=_RESULT)
 
 
 def _of_step(reports: pa.Table, chosen: Chosen) -> pa.Table:
@@ -158,7 +145,7 @@ class _Sums:
         self._begin()
 
     def _begin(self) -> None:
-        self._numbers: dict[_Reporter, int] = {}
+        self._numbers: dict[tuple[int, str, int], int] = {}
         self._waiting: list[pa.Table] = []
         self._waiting_count = 0
         self._sums: pa.Table | None = None
@@ -182,7 +169,7 @@ class _Sums:
     def _samples(self, reports: pa.Table) -> pa.Table:
         """A row for each bundle whose figures can be true, as if it were a sum."""
         rows = reports.combine_chunks()
-        bundles = pa.concat_arrays(rows["bundles"].chunks) if rows.num_rows else _no_bundles(rows)
+        bundles = one_chunk(rows["bundles"])
         lengths = bundles.value_lengths().to_numpy()
         samples = bundles.flatten()
         loads = loads_of(samples)
@@ -205,11 +192,9 @@ class _Sums:
     def _reporters(self, reports: pa.Table) -> np.ndarray:
         """The number of each report's node, partition and window."""
         windows = reports["append_time_ms"].to_numpy() // self._window_ms * self._window_ms
-        named = zip(reports["partition"].to_pylist(), reports["node_id"].to_pylist(), windows.tolist(), strict=True)
+        places = (reports["partition"].to_pylist(), reports["node_id"].to_pylist(), windows.tolist())
         numbers = self._numbers
-        return np.array(
-            [numbers.setdefault(_Reporter(NodePlace(*place), start), len(numbers)) for *place, start in named], np.int32
-        )
+        return np.array([numbers.setdefault(key, len(numbers)) for key in zip(*places, strict=True)], np.int32)
 
     def _add_up(self) -> None:
         parts = [*([] if self._sums is None else [self._sums]), *self._waiting]
@@ -223,42 +208,34 @@ class _Sums:
         """Write the sums, a file for each day, and begin anew."""
         if self._sums is not None and self._sums.num_rows:
             rows = self._rows(self._sums)
-            days = rows["day"].unique()
-            for day in days:
+            for day in rows["day"].unique():
                 writer = TableFileWriter(self._folder, "day", day.as_py().isoformat(), _ROWS)
                 writer.write(rows.filter(pc.equal(rows["day"], day)))
                 self._files.append(writer.close())
         self._begin()
 
     def _rows(self, sums: pa.Table) -> pa.Table:
-        reporters = list(self._numbers)
+        partitions, node_ids, starts_ms = zip(*self._numbers, strict=True)
         number = sums["reporter"].combine_chunks()
 
         def of_reporter(values: Iterable[object], kind: pa.DataType) -> pa.ChunkedArray:
             return pa.chunked_array([pa.array(list(values), kind)]).take(number)
 
-        starts_ms = [each.window_start_ms for each in reporters]
         days = [datetime.fromtimestamp(start_ms / 1_000, UTC).date() for start_ms in starts_ms]
         columns = {
             "bundle_id": sums["bundle_id"],
             "window_start_ms": of_reporter(starts_ms, pa.int64()),
             "day": of_reporter(days, pa.date32()),
-            "node_id": of_reporter((each.place.node_id for each in reporters), pa.string()),
+            "node_id": of_reporter(node_ids, pa.string()),
             "namespace": pc.replace_substring_regex(sums["bundle_id"], "(^|/)[^/]*$", ""),
             "window_ms": pa.repeat(self._window_ms, sums.num_rows),
-            "partition": of_reporter((each.place.partition for each in reporters), pa.int32()),
+            "partition": of_reporter(partitions, pa.int32()),
             "sums": _structs(sums, "sum", "sums"),
             "maxima": _structs(sums, "max", "maxima"),
         }
-        return pa.table(
-            [columns.get(name, sums[name] if name in sums.schema.names else None) for name in _ROWS.names], schema=_ROWS
-        )
+        return pa.table([columns[name] if name in columns else sums[name] for name in _ROWS.names], schema=_ROWS)
 
 
 def _structs(sums: pa.Table, how: str, name: str) -> pa.Array:
     fields = [sums[f"{how}.{field}"].combine_chunks() for field in MessageLoad._fields]
     return pa.StructArray.from_arrays(fields, fields=list(_ROWS.field(name).type))
-
-
-def _no_bundles(reports: pa.Table) -> pa.ListArray:
-    return pa.array([], reports.schema.field("bundles").type)

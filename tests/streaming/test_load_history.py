@@ -163,9 +163,9 @@ def test_a_window_is_written_when_it_has_ended(folder: Path) -> None:
     table.add([placed(0, 10), placed(1, WINDOW_MS - 1)])
     assert follower.step(WINDOW_MS - 1) == 0
     table.add([placed(2, WINDOW_MS - 1), placed(3, WINDOW_MS)])
+    table.add([placed(4, 30), placed(5, WINDOW_MS)])
     assert follower.step(WINDOW_MS + 5) == 3
     assert [(row["first_offset"], row["sample_count"]) for row in history_rows(folder)] == [(0, 3)]
-    table.add([placed(4, 30), placed(5, WINDOW_MS)])
     assert follower.step(WINDOW_MS + 5) == 0, "behind a report of a window that has not ended"
     assert follower.step(2 * WINDOW_MS) == 3
     rows = sorted(history_rows(folder), key=lambda row: row["first_offset"])
