@@ -3,7 +3,6 @@
 import random
 from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -18,6 +17,7 @@ from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.decode import RawRow
 from streaming.driver_tables import DriverTable
 from streaming.load.decoding import decode_batch
+from streaming.storage import StoragePath
 from streaming.table_files import TableFileWriter
 from tests.helpers.placed_report import PlacedReport
 
@@ -32,7 +32,7 @@ class ReportTable:
         warehouse_dir: the folder, with its tables.
     """
 
-    def __init__(self, warehouse_dir: Path) -> None:
+    def __init__(self, warehouse_dir: StoragePath) -> None:
         """Open the table."""
         self._table = DriverTable(warehouse_dir, LOAD_REPORTS_TABLE, "test")
         self._batches = self._table.written_version or 0

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from controlplane.core.bundles.load.reported_state import Position
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
-from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.views import BUNDLE_LOAD_WINDOWS_VIEW
@@ -243,9 +242,6 @@ def test_a_folder_that_was_removed_is_made_anew(folder: Path) -> None:
 
 def test_upkeep_keeps_what_is_written_and_how_far(folder: Path) -> None:
     """Rows are compacted, days are forgotten, and no report counts again."""
-    for contract in ALL_TABLES:
-        if contract not in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_HISTORY_TABLE):  # what Spark keeps up would need a session
-            shutil.rmtree(folder / contract.name)
     reports = random_reports(random.Random(2), 120, WINDOW_MS)
     table, now = ReportTable(folder), datetime.fromtimestamp(3 * DAY_MS / 1_000, UTC)
     for start in range(0, len(reports), 20):
@@ -253,12 +249,12 @@ def test_upkeep_keeps_what_is_written_and_how_far(folder: Path) -> None:
         follow(folder)
     table_of_rows = DeltaTable(folder / BUNDLE_LOAD_HISTORY_TABLE.name)
     before = len(table_of_rows.file_uris())
-    maintain(TASKS, folder, now)
+    maintain(folder, now)
     table_of_rows.update_incremental()
     assert len(table_of_rows.file_uris()) < before
     assert follow(folder) == 0
     check_rows(folder, reports)
-    maintain(TASKS, folder, now, {BUNDLE_LOAD_HISTORY_TABLE.name: 1})
+    maintain(folder, now, {BUNDLE_LOAD_HISTORY_TABLE.name: 1})
     rows = history_rows(folder)
     assert {row["day"] for row in rows} == {now.date()}
     assert follow(folder) == 0

@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.errors import FencedError
-from streaming import driver_tables
 from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
@@ -160,13 +160,12 @@ def test_of_two_that_write_at_once_one_fails(tmp_path: Path, monkeypatch: pytest
     """Both have looked before either wrote."""
     create_missing(tmp_path, bucket_count=2)
     first, second = (DriverTable(tmp_path, BROKER_LOAD_TABLE, "app") for _ in range(2))
-    commit = driver_tables.write_deltalake
 
-    def write(*given: object, **named: object) -> None:
+    def other_is_faster(app_transactions: list[Transaction]) -> CommitProperties:
         monkeypatch.undo()
         first.replace((), 0)
-        commit(*given, **named)  # type: ignore[arg-type]
+        return CommitProperties(app_transactions=app_transactions)
 
-    monkeypatch.setattr(driver_tables, "write_deltalake", write)
+    monkeypatch.setattr("streaming.driver_tables.CommitProperties", other_is_faster)
     with pytest.raises(CommitFailedError, match="Concurrent transaction failed"):
         second.replace((), 0)
