@@ -80,6 +80,10 @@ dist: ## Build the wheel and the source archive into dist/
 	@rm -rf dist
 	@$(PREPARE) -- python -m hatchling build
 
+.PHONY: pipeline-env
+pipeline-env: ## Pack the pipeline for executors that have only Spark and Python: dist/pipeline-env.zip
+	@$(PREPARE) --java -- python infra/spark/pack.py dist/pipeline-env.zip
+
 .PHONY: lock
 lock: ## Pin, with hashes, what pyproject.toml asks for (ARGS=--upgrade takes the newest versions)
 	@$(PREPARE)
@@ -88,6 +92,11 @@ lock: ## Pin, with hashes, what pyproject.toml asks for (ARGS=--upgrade takes th
 		--output-file infra/python/$$list.txt; done
 	@.venv/bin/uv pip compile pyproject.toml --all-extras --group dev $(LOCK_OPTIONS) \
 		--output-file infra/python/requirements.txt
+	@.venv/bin/uv pip compile pyproject.toml --extra cli --extra pipeline --constraint infra/python/requirements.txt \
+		$(LEFT_OUT) $(LOCK_OPTIONS) --output-file infra/python/pipeline.txt
+
+# What executors have (Spark's Python) or never use (the engine of `controlplane sql`).
+LEFT_OUT = --no-emit-package pyspark --no-emit-package py4j --no-emit-package duckdb
 
 # No header and no annotations: the lists hold versions and hashes, and nothing of the machine that made them.
 LOCK_OPTIONS = --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet $(ARGS)

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -34,12 +35,20 @@ class StandaloneSpark:
         folder: logs and the executors' folders.
         worker_count: how many workers there are.
         worker_memory_mib: the memory that each may give to executors.
+        environment: variables of master, workers and executors; None: those of this process.
     """
 
-    def __init__(self, folder: Path, worker_count: int = 2, worker_memory_mib: int = 1_024) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        worker_count: int = 2,
+        worker_memory_mib: int = 1_024,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._folder = folder
         self._worker_count = worker_count
         self._worker_memory_mib = worker_memory_mib
+        self._environment = os.environ if environment is None else environment
         self._processes: list[subprocess.Popen[bytes]] = []
         self.master = ""
 
@@ -89,7 +98,8 @@ class StandaloneSpark:
     def _start(self, name: str, main_class: str, *arguments: str) -> Path:
         java = find_java()
         log = self._folder / f"{name}.log"
-        environment = os.environ | {
+        environment = {
+            **self._environment,
             "JAVA_HOME": str(java.home),
             "SPARK_HOME": str(_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",

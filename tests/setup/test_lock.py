@@ -47,3 +47,17 @@ def test_every_pin_has_a_hash_and_no_list_names_an_address(path: Path) -> None:
     assert [block for block in blocks if not block.startswith("#") and "--hash=sha256:" not in block] == []
     assert "://" not in text
     assert "--index-url" not in text
+
+
+def test_the_pipelines_list_is_a_part_of_the_whole_one() -> None:
+    """Executors run what was tested; only Spark's own Python, and the engine of ``sql``, are left to others."""
+    whole, shipped = (
+        _pins((ROOT / "infra" / "python" / f"{name}.txt").read_text(encoding="utf-8"))
+        for name in ("requirements", "pipeline")
+    )
+    assert [name for name in shipped if shipped[name] != whole.get(name)] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lines = (*project["dependencies"], *extras["cli"], *extras["pipeline"], *extras["sql"])
+    missing = {canonicalize_name(Requirement(line).name) for line in lines} - shipped.keys()
+    assert missing == {project["name"], "pyspark", "duckdb"}
