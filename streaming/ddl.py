@@ -1,10 +1,12 @@
 """The statements that make the tables and views known to a catalog: of Spark, of Hive, of Unity."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.views import ALL_VIEWS
 from streaming.storage import StoragePath
+from streaming.warehouse import table_names
 
 
 def statements(warehouse_dir: StoragePath, schema: str) -> Iterator[str]:
@@ -13,13 +15,23 @@ def statements(warehouse_dir: StoragePath, schema: str) -> Iterator[str]:
     Columns, comments and properties are the tables' own: a catalog reads them where the tables are.
 
     Args:
-        warehouse_dir: the folder of the tables.
+        warehouse_dir: the folder of the tables. Those that are there are made known, and the views that read only them.
         schema: the schema (database) that gets them, with its catalog if it needs one: ``main.controlplane``.
     """
     yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
     yield f"USE {schema}"
+    known = {*table_names(warehouse_dir)}
     for table in ALL_TABLES:
-        location = (warehouse_dir.absolute() / table.name).as_uri().replace("'", "\\'")
-        yield f"CREATE TABLE IF NOT EXISTS {table.name} USING DELTA LOCATION '{location}'"
+        if table.name in known:
+            location = table_location(warehouse_dir, table.name).replace("\\", r"\\").replace("'", r"\'")
+            yield f"CREATE TABLE IF NOT EXISTS {table.name} USING DELTA LOCATION '{location}'"
     for view in ALL_VIEWS:
-        yield f"CREATE OR REPLACE VIEW {view.name} AS\n{view.query.rstrip()}"
+        if known >= {*view.tables}:
+            known.add(view.name)
+            yield f"CREATE OR REPLACE VIEW {view.name} AS\n{view.query.rstrip()}"
+
+
+def table_location(warehouse_dir: StoragePath, table_name: str) -> str:
+    """Where a table is, as Spark writes URIs: characters such as spaces stand for themselves, and so does ``%``."""
+    place = warehouse_dir.absolute() / table_name
+    return f"file:{place}" if isinstance(place, Path) else str(place)

@@ -5,9 +5,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
@@ -18,8 +19,15 @@ _CODE_FOLDER = Path(__file__).resolve().parents[1]
 """The folder of the packages ``streaming`` and ``controlplane``, which Spark's Python workers import."""
 
 
-def build_session(app_name: str, config: SparkConfig) -> SparkSession:
+def build_session(
+    app_name: str, config: SparkConfig, settings: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
     """A session that reads Kafka and Delta; takes 5 to 20 s. A process has one.
+
+    Args:
+        app_name: its name in Spark's lists.
+        config: where it runs, and on what.
+        settings: Spark's own settings, by their names; they go before those that are made here.
 
     Raises:
         PrerequisiteError: a jar is missing, or Spark does not start.
@@ -34,7 +42,7 @@ def build_session(app_name: str, config: SparkConfig) -> SparkSession:
     if not is_submitted():
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(app_name)
-    for name, value in _settings(config).items():
+    for name, value in {**_settings(config), **settings}.items():
         builder = builder.config(name, value)
     with _signals_left_alone():
         try:

@@ -40,6 +40,9 @@ SPARK_KEPT_PREFIXES = (
 """The jars that pyspark does not contain. The resolved set also has older jackson, parquet and RoaringBitmap jars,
 which must not be used beside Spark's own."""
 
+PACKED_SPARK_JARS = Path(__file__).resolve().parents[1] / "_resources" / "jars" / "spark"
+"""Where an archive of ``make pipeline-env`` has them, with their marker file; no other installation has the folder."""
+
 Reporter = Callable[[str], None]
 Fetcher = Callable[[Path, JarSet, Path, Path, Reporter], None]
 """Fills a folder with the jars of one set: :func:`controlplane.embedded.ivy.run_ivy`, or a test's replacement."""
@@ -70,10 +73,15 @@ def broker_jars(report: Reporter = report_to_stderr) -> tuple[Path, ...]:
 def spark_jars(report: Reporter = report_to_stderr) -> tuple[Path, ...]:
     """The jars that the pipeline adds to pyspark; fetched if they are missing (25 MB, about 30 s).
 
+    An archive of ``make pipeline-env`` has its own, and fetches none.
+
     Raises:
         PrerequisiteError: they cannot be fetched; the message says why.
         MissingExtraError: pyspark, whose Ivy fetches them, is not installed.
     """
+    packed = _whole_jars(PACKED_SPARK_JARS)
+    if packed is not None:
+        return packed
     return JarCache(cache_folder(), resource_path(IVY_FILE), report=report).jars("spark")
 
 

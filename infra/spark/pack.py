@@ -2,8 +2,8 @@
 
     pack.py ARCHIVE
 
-The archive holds what ``infra/python/pipeline.txt`` names, this checkout's own packages, and in ``jars`` the Java
-libraries that spark-submit takes. It lacks pyspark, which is a part of every Spark. Its compiled libraries are those of
+The archive holds what ``infra/python/pipeline.txt`` names, this checkout's own packages, and the Java libraries that
+spark-submit takes. It lacks pyspark, which is a part of every Spark. Its compiled libraries are those of
 this machine's platform and of the Python that runs this program: executors need the same.
 """
 
@@ -12,15 +12,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from controlplane.embedded.jars import spark_jars
+from controlplane.embedded import jars
 from controlplane.errors import ControlPlaneError, PrerequisiteError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-JARS_FOLDER: Final = "jars"
+_JARS: Final = jars.PACKED_SPARK_JARS.relative_to(ROOT)
 _LIBRARIES: Final = ROOT / "infra" / "python" / "pipeline.txt"
 _PIP: Final = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps")
 _OF_ONE_MACHINE: Final = "direct_url.json"
@@ -28,17 +27,18 @@ _OF_ONE_MACHINE: Final = "direct_url.json"
 _OLDEST_TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
-def pack(archive: Path, jars: Iterable[Path]) -> None:
+def pack(archive: Path) -> None:
     """Write the archive; takes about a minute, and as much space in the temporary folder as it has unpacked.
 
     Args:
         archive: the file to write; an existing one is replaced.
-        jars: the Java libraries to put in.
 
     Raises:
         PrerequisiteError: a library cannot be fetched or has another hash than the list says, or the wheel cannot be
             built.
+        MissingExtraError: jars have to be fetched, and pyspark is not installed.
     """
+    spark_jars = jars.spark_jars()
     with tempfile.TemporaryDirectory(prefix="pipeline-env-") as temporary:
         wheels, content = Path(temporary) / "wheels", Path(temporary) / "content"
         _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)])
@@ -48,9 +48,9 @@ def pack(archive: Path, jars: Iterable[Path]) -> None:
         _run([*_PIP, *into, "--require-hashes", "--requirement", str(_LIBRARIES)])
         _run([*_PIP, *into, *map(str, wheels.glob("*.whl"))])
         shutil.rmtree(content / "bin", ignore_errors=True)  # programs whose first lines name this machine's Python
-        (content / JARS_FOLDER).mkdir()
-        for jar in jars:
-            shutil.copy(jar, content / JARS_FOLDER)
+        (content / _JARS).mkdir(parents=True)
+        for file in (*spark_jars, spark_jars[0].with_name(jars.MARKER_NAME)):
+            shutil.copy(file, content / _JARS)
         archive.parent.mkdir(parents=True, exist_ok=True)
         write_archive(content, archive)
 
@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
         return 2
     archive = Path(arguments[0])
     try:
-        pack(archive, spark_jars())
+        pack(archive)
     except ControlPlaneError as error:
         sys.stderr.write(f"{error}\n")
         return 1

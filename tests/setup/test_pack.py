@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.embedded import jars
 from infra.spark import pack
 
 
@@ -47,7 +48,7 @@ def test_what_cannot_be_fetched_ends_it_with_the_reason(
     wrong.write_text(f"./wrong-1-py3-none-any.whl --hash=sha256:{'0' * 64}\n", encoding="utf-8")
     (tmp_path / "wrong-1-py3-none-any.whl").write_bytes(b"")
     monkeypatch.setattr(pack, "_LIBRARIES", wrong)
-    monkeypatch.setattr(pack, "spark_jars", tuple)
+    monkeypatch.setattr(jars, "spark_jars", lambda: (tmp_path / "a.jar",))
     archive = tmp_path / "former.zip"
     archive.write_bytes(b"former")
     monkeypatch.chdir(tmp_path)

@@ -12,7 +12,6 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from controlplane.embedded.jars import spark_jars
 from infra.spark.pack import pack
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from tests.helpers.pipeline_world import PipelineWorld
@@ -46,7 +45,7 @@ def test_what_the_page_submits_survives_an_executor(make_world: Callable[[], Pip
 def test_what_is_shipped_is_all_that_workers_need(make_world: Callable[[], PipelineWorld], tmp_path: Path) -> None:
     """Neither the workers' Python nor the driver's has this checkout or any library of it."""
     world, folder = make_world(), tmp_path / "elsewhere"
-    pack(folder / "pipeline-env.zip", spark_jars())
+    pack(folder / "pipeline-env.zip")
     venv.create(tmp_path / "bare", with_pip=False)
     bare = tmp_path / "bare" / "bin"
     spark_home = Path(pyspark.__file__).parent

@@ -12,10 +12,12 @@ from controlplane.cli.common.extras import needs_extra
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.logging_setup import configure_logging
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
+from controlplane.cli.common.pairs_option import pairs_of
 from controlplane.cli.common.reading import reading
 from controlplane.cli.common.settings_option import parse_settings
 from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.cli.common.tables_option import StoragePathType, tables_dir_option
+from controlplane.cli.pipeline.quiet_start import quiet_start
 from controlplane.errors import ConfigurationError
 from streaming.storage import StoragePath
 from streaming.warehouse import cluster_of, refuse_without_tables
@@ -151,6 +153,44 @@ def ddl(invocation: Invocation, *, tables_dir: StoragePath | None, schema: str) 
     refuse_without_tables(folder, cluster_of(folder) or invocation.cluster.name)
     for statement in statements(folder, schema):
         click.echo(f"{statement};")
+
+
+@pipeline.command("register")
+@tables_dir_option("Where the tables are.  [default: delta in --data-dir]")
+@click.option(
+    "--schema", default="controlplane", show_default=True, help="The schema that gets them; created if it is missing."
+)
+@click.option(
+    "--conf",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of Spark, such as spark.hadoop.hive.metastore.uris=thrift://host:9083, or a file of such lines; "
+    "repeatable.  [default: those of spark-defaults.conf and hive-site.xml]",
+)
+@pass_invocation
+def register(invocation: Invocation, *, tables_dir: StoragePath | None, schema: str, settings: tuple[str, ...]) -> None:
+    """Enter tables and views into a catalog of Hive, so that other sessions of Spark know them by their names.
+
+    Repeated, it adds what is new. A table of the same name that lies elsewhere is an error.
+    """
+    with needs_spark():
+        from streaming.registration import HIVE_CATALOG
+        from streaming.registration import register as enter
+        from streaming.session import build_session
+
+    folder = (tables_dir or invocation.tables_dir).absolute()
+    refuse_without_tables(folder, cluster_of(folder) or invocation.cluster.name)
+    given = dict(pairs_of("--conf", settings, "NAME=VALUE"))
+    click.echo("starting Spark ...", err=True)
+    with quiet_start():
+        session = build_session("controlplane-register", spark_config(1, 512), {**HIVE_CATALOG, **given})
+    try:
+        found = enter(session, folder, schema)
+    finally:
+        session.stop()
+    added = f": {', '.join(found.added)}" if found.added else ""
+    click.echo(f"{schema}: {len(found.added)} tables added{added}; {len(found.kept)} were there, and the views are")
 
 
 @pipeline.command("jars")
