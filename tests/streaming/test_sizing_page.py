@@ -1,0 +1,60 @@
+"""The figures of docs/how-to/size-the-pipeline.md follow from those that were measured, and its Python runs."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.config import PipelineConfig
+from streaming.contracts.records import DECISIONS_TABLE
+from tests.helpers.log_tables import busy_world, write_tables
+from tests.helpers.readme import ROOT, blocks
+from tests.helpers.recorded_log import RecordedLog
+
+PAGE = ROOT / "docs" / "how-to" / "size-the-pipeline.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+SAMPLE_S = (0.1 + 7.2 + 6.8) / 600_000
+FIXED_CORES = 1.3 - 20_000 * SAMPLE_S
+
+
+def test_the_table_of_cores_follows_from_the_formula() -> None:
+    """Whoever corrects a measured figure corrects the rest."""
+    assert f"{SAMPLE_S * 1e6:.1f} µs a sample" in TEXT
+    assert f"{FIXED_CORES:.2f} cores" in TEXT
+    rows = re.findall(r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| (\w+) \|$", TEXT, re.MULTILINE)
+    assert len(rows) == 5
+    for reports, samples, cores, _ in rows:
+        samples_per_s = int(samples.replace(",", ""))
+        assert samples_per_s == 20 * int(reports.replace(",", ""))
+        assert float(cores) == pytest.approx(FIXED_CORES + SAMPLE_S * samples_per_s, abs=0.06)
+
+
+def test_the_disk_follows_from_bytes_and_rates() -> None:
+    """A day of reports, and two hours of replaced files."""
+    assert f"{980 * 1_000 * 86_400 / 1e9:.0f} GB a day" in TEXT
+    batch_bytes = 137 * 100_000
+    assert f"{batch_bytes / 1e6:.1f} MB: {batch_bytes * 7_200 / 5 / 1e9:.0f} GB in two hours" in TEXT
+    assert f"{batch_bytes / 5 / 1e6:.1f} MB/s" in TEXT
+    assert f"{2 + 16 + 1} files every 5 s" in TEXT
+    assert pytest.approx(27_000, rel=0.02) == 19 * 7_200 / 5
+
+
+def test_defaults_are_the_pipelines() -> None:
+    """The batch's bound, the interval and the number of buckets."""
+    defaults = {each.name: each.default for each in fields(PipelineConfig)}
+    named = ("bucket_count", "trigger_interval_ms", "max_records_per_batch")
+    assert [defaults[name] for name in named] == [16, 5_000, 20_000]
+
+
+def test_the_tables_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table that has rows, with its files' bytes."""
+    world = busy_world()
+    write_tables(tmp_path / "delta", RecordedLog(world))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(blocks(PAGE)["sizes"], PAGE.name, "exec"), names)  # noqa: S102 - the page's own code
+    (row,) = [each for each in names["sizes"].iter_rows(named=True) if each["table"] == DECISIONS_TABLE.name]
+    on_disk = [path.stat().st_size for path in (tmp_path / "delta" / DECISIONS_TABLE.name).rglob("day=*/*.parquet")]
+    assert (row["files"], row["bytes"], row["rows"]) == (len(on_disk), sum(on_disk), len(world.decisions))
