@@ -1,6 +1,7 @@
 """The manifest of the pipeline: valid by Kubernetes' own schemas, and all that it names is there."""
 
 import re
+import shlex
 from typing import Any
 
 import click
@@ -8,18 +9,22 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from controlplane.cli.pipeline.sql import Engine
 from controlplane.cli.root import root
 from controlplane.version import __version__
 from tests.helpers.kubernetes_manifest import (
     EXECUTOR_FILE,
     FOLDER,
+    MANIFEST,
     documents,
     driver_pod,
     named,
     spark_files,
     spark_settings,
 )
+from tests.helpers.readme import ROOT
 
+PAGE = ROOT / "docs" / "how-to" / "run-the-pipeline-on-kubernetes.md"
 VERSIONS = ("1.32", "1.34", kubernetes_validate.latest_version())
 NAMES = {each["kind"]: {each["metadata"]["name"]} for each in documents()} | {
     "ConfigMap": {each["metadata"]["name"] for each in documents() if each["kind"] == "ConfigMap"}
@@ -154,3 +159,19 @@ def test_driver_and_executors_are_of_one_image() -> None:
     assert image.endswith(f":{__version__}")
     assert f"FROM spark:{pyspark.removeprefix('pyspark==')}-" in dockerfile
     assert re.findall(r"^USER (\d+)$", dockerfile, re.MULTILINE) == [str(driver_pod()["securityContext"]["runAsUser"])]
+
+
+def test_the_page_names_what_is_there_to_change() -> None:
+    """Each name of its table stands in the manifest, the image as often as the page says; its question is accepted."""
+    text, manifest = PAGE.read_text(encoding="utf-8"), MANIFEST.read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| `")]
+    names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert len(names) > 6
+    assert [name for name in names if name not in manifest] == []
+    assert manifest.count(spark_settings()["spark.kubernetes.container.image"]) == 2
+    (question,) = re.findall(r"python -m controlplane.cli (sql .*)$", text, re.MULTILINE)
+    _, *words = shlex.split(question)
+    asked = root.commands["sql"].make_context("sql", words).params
+    mounted = {each["mountPath"] for each in driver()["volumeMounts"]}
+    assert str(asked["tables_dir"]) in mounted
+    assert asked["engine"] is Engine.SPARK
