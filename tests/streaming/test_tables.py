@@ -33,7 +33,7 @@ from tests.helpers.membership_rows import add_membership_rows
 from tests.helpers.pipeline_world import PipelineWorld
 
 BOUNDED = {"integer", "long", "string", "double", "date"}
-"""Types of which a commit tells bounds. delta-rs passes over files with a column of another type among the first ones."""
+"""Types of which a commit tells bounds. delta-rs passes over files with another type among the first columns."""
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
