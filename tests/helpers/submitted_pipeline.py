@@ -22,7 +22,7 @@ from tests.helpers.standalone_spark import StandaloneSpark
 
 PAGE: Final = ROOT / "docs" / "how-to" / "run-the-pipeline-on-spark.md"
 BUNDLES: Final = [f"kv/0x{number:08x}_0x{number + 1:08x}" for number in range(40)]
-DEADLINE_S: Final = 240.0
+DEADLINE_S: Final = 420.0
 _END_S: Final = 60.0
 _SUBMIT: Final = "spark-submit \\\n"
 
