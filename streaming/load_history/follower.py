@@ -39,7 +39,9 @@ class LoadHistoryFollower:
         self._window_ms = window_ms
         self._reports = DriverTable(warehouse_dir, LOAD_REPORTS_TABLE, "")
         self._history = DriverTable(warehouse_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
-        found = ((partition, self._history.position(_position(partition))) for partition in range(self._known_count()))
+        found = (
+            (partition, self._history.position(position_name(partition))) for partition in range(self._known_count())
+        )
         self._positions = {partition: offset for partition, offset in found if offset is not None}
         self._newest: dict[NodePlace, int | None] = {}
         self._read: set[str] = set()
@@ -85,7 +87,7 @@ class LoadHistoryFollower:
         newest = {place: number for place, number in found.newest.items() if known.get(place) != number}
         positions = {
             APP_ID: max(self._known_count(), *(partition + 1 for partition in further)),
-            **{_position(partition): end for partition, end in further.items()},
+            **{position_name(partition): end for partition, end in further.items()},
             **{_process(place): incarnation for place, incarnation in newest.items()},
         }
         self._history.append_files_at(written.files, positions)
@@ -134,7 +136,8 @@ def _ends(parts: Iterable[FilePart]) -> dict[int, int]:
     return {partition: held.get(partition, offset + 1) for partition, offset in last.items()}
 
 
-def _position(partition: int) -> str:
+def position_name(partition: int) -> str:
+    """The name under which the next offset of a partition stands in the commits of the table."""
     return f"{APP_ID}[{partition}]"
 
 

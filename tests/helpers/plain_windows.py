@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from controlplane.core.bundles.load.averages import message_load
 from controlplane.core.bundles.load.plausible import implausible_load
@@ -10,6 +11,9 @@ from controlplane.core.bundles.load.report_figures import report_figures
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from tests.helpers.placed_report import PlacedReport
+
+Added: TypeAlias = tuple[int, tuple[float, ...], tuple[float, ...], int, int]
+"""The number of samples, the sums and the maxima of their figures, the most topics and the most sessions."""
 
 
 @dataclass
@@ -26,7 +30,7 @@ class PlainWindow:
         """Likewise."""
         return tuple(map(max, zip(*map(message_load, self.samples), strict=True)))
 
-    def row(self) -> tuple[int, tuple[float, ...], tuple[float, ...], int, int]:
+    def row(self) -> Added:
         """Count, sums, maxima, topics and sessions."""
         topics = max(each.topic_count for each in self.samples)
         sessions = max(each.producer_count + each.consumer_count for each in self.samples)
@@ -54,3 +58,20 @@ def _is_plausible(placed: PlacedReport) -> bool:
     bundles = tuple(placed.bundles)
     report = LoadReport(placed.node_id, placed.incarnation, 0, *placed.resources, (), "1", 0, bundles, ())
     return report_figures(report, ResourceWeights()).is_plausible
+
+
+def added_up(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, int], Added]:
+    """The parts of windows, added up."""
+    parts: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        parts.setdefault((row["bundle_id"], row["node_id"], row["window_start_ms"]), []).append(row)
+    return {
+        key: (
+            sum(row["sample_count"] for row in of_window),
+            tuple(map(sum, zip(*(row["sums"].values() for row in of_window), strict=True))),
+            tuple(map(max, zip(*(row["maxima"].values() for row in of_window), strict=True))),
+            max(row["topic_count"] for row in of_window),
+            max(row["session_count"] for row in of_window),
+        )
+        for key, of_window in parts.items()
+    }

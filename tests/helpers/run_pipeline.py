@@ -23,6 +23,7 @@ def main(servers: str, cluster: str, folder: str, batch_size: str, master: str =
         rules=LoadRuleConfig(split=SplitSettings(max_message_rate_per_s=1), evaluation_interval_ms=1),
         bucket_count=2,
         trigger_interval_ms=1_000,
+        history_window_ms=60_000,
         max_records_per_batch=int(batch_size),
     )
 

@@ -22,6 +22,7 @@ from streaming.changes.follower import ChangesFollower
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.loads import (
     BROKER_LOAD_TABLE,
+    BUNDLE_LOAD_HISTORY_TABLE,
     BUNDLE_LOAD_TABLE,
     SHED_CANDIDATES_TABLE,
     SPLIT_CANDIDATES_TABLE,
@@ -30,11 +31,13 @@ from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TAB
 from streaming.contracts.table import TableContract
 from streaming.created_tables import create_missing
 from streaming.driver_tables import DriverTable
+from streaming.load_history.follower import APP_ID, position_name
 from streaming.transforms.decision_rows import LogRecord, decision_rows
 from streaming.transforms.tick_rows import PlacedTick, ticks_of
 from tests.helpers.pipeline_world import PipelineWorld
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row
+from tests.helpers.plain_windows import Added, added_up, plain_windows
 from tests.helpers.sources import everything_in
 
 Place: TypeAlias = tuple[int, int]
@@ -98,7 +101,7 @@ class Verdict:
 
     def problems(self) -> list[str]:
         """What is wrong with the tables, as sentences."""
-        parts = (self._inputs, self._decisions, self._changes, self._loads, self._candidates)
+        parts = (self._inputs, self._decisions, self._changes, self._loads, self._load_history, self._candidates)
         return [problem for part in parts for problem in part()]
 
     def _read(self, topic: str) -> Sequence[RawRecord]:
@@ -169,6 +172,21 @@ class Verdict:
         found = {row["node_id"]: tuple(row.values())[1:] for row in self._rows(BROKER_LOAD_TABLE, names)}
         yield from each_once("broker_load", newest.items(), found.items())
 
+    def _load_history(self) -> Iterator[str]:
+        """The reports up to which it says to be written, each once."""
+        table = DriverTable(self._world.warehouse_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
+        rows = table.rows().to_pylist()
+        partitions = range(table.written_version or 0)
+        ends = {partition: table.position(position_name(partition)) or 0 for partition in partitions}
+        reports = list(self._placed_reports())
+        written = [each for each in reports if each.position.offset < ends.get(each.position.partition, 0)]
+        if reports and not written:
+            yield f"{BUNDLE_LOAD_HISTORY_TABLE.name}: none of {len(reports)} reports is written"
+        windows = plain_windows(written, rows[0]["window_ms"] if rows else 1)
+        wanted = {key: _rounded(window.row()) for key, window in windows.items()}
+        found = {key: _rounded(row) for key, row in added_up(rows).items()}
+        yield from each_once(BUNDLE_LOAD_HISTORY_TABLE.name, wanted.items(), found.items())
+
     def _placed_reports(self) -> Iterator[PlacedReport]:
         for record, report in self._usable[LOAD_REPORTS]:
             assert isinstance(report, LoadReport)
@@ -185,6 +203,12 @@ class Verdict:
             for row in self._rows(table, ("candidate_id",))
         ]
         yield from each_once("candidates", produced, kept)
+
+
+def _rounded(added: Added) -> tuple[object, ...]:
+    """Sums depend on the order of the additions in their last digits."""
+    count, sums, *others = added
+    return (count, tuple(float(f"{each:.9g}") for each in sums), *others)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of any column
