@@ -16,6 +16,7 @@ from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.driver_tables import DriverTable
+from streaming.storage import StoragePath
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
 from tests.helpers.readme import ROOT, blocks
 from tests.helpers.standalone_spark import StandaloneSpark
@@ -105,17 +106,17 @@ def report_round(world: PipelineWorld, number: int) -> None:
     world.report(*(load_report(f"n{node}", map(bundle_load, BUNDLES[node::4]), number=number) for node in range(4)))
 
 
-def count(world: PipelineWorld, table: TableContract) -> int:
+def count(warehouse_dir: StoragePath, table: TableContract) -> int:
     """The number of a table's rows."""
     try:
-        return int(DriverTable(world.warehouse_dir, table, "").rows(columns=[table.columns[0]]).num_rows)
+        return int(DriverTable(warehouse_dir, table, "").rows(columns=[table.columns[0]]).num_rows)
     except Exception:  # noqa: BLE001 - it may not be there yet
         return 0
 
 
-def has_folded(world: PipelineWorld, rounds: int) -> bool:
+def has_folded(warehouse_dir: StoragePath, rounds: int) -> bool:
     """Whether so many rounds of reports are in every table."""
-    if (count(world, LOAD_REPORTS_TABLE), count(world, BROKER_LOAD_TABLE)) != (4 * rounds, 4):
+    if (count(warehouse_dir, LOAD_REPORTS_TABLE), count(warehouse_dir, BROKER_LOAD_TABLE)) != (4 * rounds, 4):
         return False
-    rows = DriverTable(world.warehouse_dir, BUNDLE_LOAD_TABLE, "").rows().to_pylist()
+    rows = DriverTable(warehouse_dir, BUNDLE_LOAD_TABLE, "").rows().to_pylist()
     return [row["long_term"]["sample_count"] for row in rows] == [rounds] * len(BUNDLES)
