@@ -42,6 +42,12 @@ class PipelineMetrics:
             ["stream"],
             registry=registry,
         )
+        self.missing = Gauge(
+            "controlplane_pipeline_missing_offsets",
+            "Offsets that are recorded in the table gaps: Kafka no longer had them, by stream",
+            ["stream"],
+            registry=registry,
+        )
         self.dead_letters = Counter(
             "controlplane_pipeline_dead_letters", "Load reports refused, by reason", ["reason"], registry=registry
         )

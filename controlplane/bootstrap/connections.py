@@ -1,7 +1,7 @@
 """Connections to a cluster, to Kafka and to the lease store, for processes that only read it or send intents."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Final
 
 from controlplane.adapters.system_clock import SystemClock
@@ -20,6 +20,23 @@ def open_reader(cluster: ClusterConfig, kafka: KafkaConfig) -> LogReader:
     from controlplane.adapters.kafka_log import KafkaLogReader
 
     return KafkaLogReader(cluster, kafka)
+
+
+def kept_offsets(cluster: ClusterConfig, kafka: KafkaConfig, topic: str) -> dict[int, range]:
+    """The offsets that Kafka has of each partition of a topic, up to the last stable one.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+        PrerequisiteError: there is no such topic.
+    """
+    with closing(open_reader(cluster, kafka)) as reader:
+        return kept_by(reader, topic)
+
+
+def kept_by(reader: LogReader, topic: str) -> dict[int, range]:
+    """As :func:`kept_offsets`, asked by a reader that is open."""
+    firsts, ends = reader.start_offsets(topic), reader.end_offsets(topic)
+    return {place.partition: range(first, ends[place]) for place, first in firsts.items()}
 
 
 def open_source(cluster: ClusterConfig, kafka: KafkaConfig) -> LogSource:

@@ -10,6 +10,7 @@ from streaming.contracts.changes import (
     SLOT_CHANGES_TABLE,
     SLOTS_TABLE,
 )
+from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.loads import (
     BROKER_LOAD_TABLE,
     BUNDLE_LOAD_HISTORY_TABLE,
@@ -47,4 +48,5 @@ ALL_TABLES: Final[tuple[TableContract, ...]] = (
     BROKER_LOAD_TABLE,
     SPLIT_CANDIDATES_TABLE,
     SHED_CANDIDATES_TABLE,
+    GAPS_TABLE,
 )

@@ -3,17 +3,21 @@
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import structlog
 from pyspark.sql import SparkSession
 
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.errors import PrerequisiteError
+from streaming.checkpoints import HOW_TO_MEND, read_checkpoint
 from streaming.claim import claimed
 from streaming.config import PipelineConfig
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.created_tables import create_missing, is_empty
+from streaming.gaps import KeptOffsets
 from streaming.jobs.changes import CHANGES, start_changes
+from streaming.jobs.continuous_starts import ContinuousStarts
 from streaming.jobs.decision_log import start_decisions
 from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
@@ -32,23 +36,28 @@ _WATCH_INTERVAL_S = 0.5
 def run(
     config: PipelineConfig,
     stop: threading.Event,
+    kept: KeptOffsets,
     on_started: Callable[[SparkSession], None] | None = None,
     metrics: PipelineMetrics | None = None,
+    *,
+    accepts_gap: bool = False,
 ) -> None:
     """Run every stream until ``stop`` is set; blocks. A restart resumes at the checkpoints.
 
     Args:
         config: the settings.
         stop: ends the pipeline. A running batch is aborted, and repeated by the next start.
+        kept: asks Kafka what it has, before each start of a stream.
         on_started: called once when all streams run, with the session.
         metrics: the metrics to update; None registers a set with Prometheus' default registry.
+        accepts_gap: whether this start records what Kafka no longer has, and passes it. Later losses stop a stream.
 
     Raises:
         PrerequisiteError: Spark does not start, the tables are those of another version or cluster, another pipeline
-            writes them, or a checkpoint is missing.
+            writes them, or a checkpoint is missing or damaged.
         FencedError: another pipeline has taken the tables over.
         LogUnavailableError: a stream failed too often in a row; the message contains its last failure.
-        LogContinuityError: the decision log has a gap or was recreated.
+        LogContinuityError: the decision log has a gap, Kafka no longer has what was not read, or a topic was recreated.
         UnsupportedFeatureLevelError: a newer version wrote a decision.
         ConfigurationError: Kafka refuses the login, or does not allow what the pipeline needs.
     """
@@ -56,7 +65,7 @@ def run(
     with claimed(config.warehouse_dir, on_lost=stop.set):
         session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark)
         try:
-            run_in(session, config, stop, on_started, metrics or PipelineMetrics())
+            run_in(session, config, stop, kept, on_started, metrics or PipelineMetrics(), accepts_gap=accepts_gap)
         finally:
             session.stop()
 
@@ -65,16 +74,22 @@ def run_in(
     session: SparkSession,
     config: PipelineConfig,
     stop: threading.Event,
+    kept: KeptOffsets,
     on_started: Callable[[SparkSession], None] | None,
     metrics: PipelineMetrics,
+    *,
+    accepts_gap: bool,
 ) -> None:
     """As :func:`run`, in a session that the caller creates and ends."""
     create_missing(config.warehouse_dir, config.bucket_count)
     refuse_lost_checkpoints(config)
     listener = ProgressListener(metrics)
     session.streams.addListener(listener)
+    starts = ContinuousStarts(config, kept, metrics, accepts_gap=accepts_gap)
     starters = _starters(session, config, metrics)
-    streams = [RestartedStream(name, start, config, metrics) for name, start in starters.items()]
+    streams = [
+        RestartedStream(name, partial(starts.start, name, start), config, metrics) for name, start in starters.items()
+    ]
     try:
         for stream in streams:
             stream.start(time.monotonic())
@@ -92,16 +107,19 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
     """Refuse to read a topic from its beginning into a table that already has its records.
 
     Raises:
-        PrerequisiteError: a table has rows and its stream has no checkpoint.
+        PrerequisiteError: a table has rows and its stream has no checkpoint, or a checkpoint is damaged.
     """
     for topic, its_table in TABLE_OF_TOPIC.items():
-        checkpoint = config.checkpoint_dir(its_table.name)
-        there = (checkpoint / "metadata").exists()
-        filled = [table.name for table in tables_of(topic) if not there and not is_empty(config.warehouse_dir, table)]
+        folder = config.checkpoint_dir(its_table.name)
+        checkpoint = read_checkpoint(folder, config.cluster.topic(topic))
+        has_begun = checkpoint is not None and checkpoint.batch is not None
+        filled = [
+            table.name for table in tables_of(topic) if not has_begun and not is_empty(config.warehouse_dir, table)
+        ]
         if filled:
             message = (
-                f"the table {filled[0]} in {config.warehouse_dir} holds rows and its checkpoint {checkpoint} is gone: "
-                "going on would add them a second time. Restore it, or move the folder away to start afresh"
+                f"the table {filled[0]} in {config.warehouse_dir} holds rows and its checkpoint {folder} is gone: "
+                f"going on would add them a second time; {HOW_TO_MEND}"
             )
             raise PrerequisiteError(message)
 

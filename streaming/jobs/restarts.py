@@ -15,7 +15,9 @@ from controlplane.errors import (
     LogContinuityError,
     LogUnavailableError,
     NotAllowedError,
+    StopError,
     UnsupportedFeatureLevelError,
+    UserError,
 )
 from streaming.config import PipelineConfig
 from streaming.metrics import PipelineMetrics
@@ -100,6 +102,8 @@ class RestartedStream:
                 self._restarts.inc()
                 try:
                     self.start(now_s)
+                except (StopError, UserError):
+                    raise
                 except Exception as error:  # noqa: BLE001 - what it opens may be away; it counts as a failure
                     self._wait(_text_of(error), now_s)
         elif self._query is not None and not self._query.isActive:

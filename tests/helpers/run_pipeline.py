@@ -2,8 +2,10 @@
 
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
+from controlplane.bootstrap.connections import kept_offsets
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.embedded.jars import spark_jars
@@ -32,7 +34,7 @@ def main(servers: str, cluster: str, folder: str, batch_size: str, master: str =
         stop.set()
 
     threading.Thread(target=stop_at_end_of_input, daemon=True).start()
-    run(config, stop)
+    run(config, stop, partial(kept_offsets, config.cluster, config.kafka))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 from structlog.testing import capture_logs
 
+from controlplane.config import MEMBERSHIP
 from controlplane.core.membership.inputs import Tick
 from controlplane.errors import PrerequisiteError
 from streaming import tables
+from streaming.checkpoints import make_checkpoint
 from streaming.config import SparkConfig
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.changes import NODE_CHANGES_TABLE, SLOTS_TABLE
@@ -187,7 +189,11 @@ def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
         refuse_lost_checkpoints(config)
     checkpoint = config.checkpoint_dir(MEMBERSHIP_TABLE.name)
     checkpoint.mkdir(parents=True)
-    (checkpoint / "metadata").write_text("{}", encoding="utf-8")
+    (checkpoint / "metadata").write_text('{"id":"app"}', encoding="utf-8")
+    with pytest.raises(PrerequisiteError, match=r"membership .* its checkpoint .* is gone"):
+        refuse_lost_checkpoints(config)
+    shutil.rmtree(checkpoint)
+    make_checkpoint(checkpoint, world.cluster.topic(MEMBERSHIP), {0: 1})
     refuse_lost_checkpoints(config)
     add_ticks(world.warehouse_dir, [PlacedTick(0, 0, 0, Tick("c1", 0))])
     with pytest.raises(PrerequisiteError, match=r"ticks .* its checkpoint .*heartbeats is gone"):

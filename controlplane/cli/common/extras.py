@@ -1,7 +1,7 @@
 """Parts of the software that a small installation does not have."""
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from controlplane.errors import MissingExtraError
 
@@ -15,3 +15,8 @@ def needs_extra(extra: str, needed_for: str, packages: Collection[str]) -> Itera
         if (error.name or "").partition(".")[0] not in packages:
             raise
         raise MissingExtraError(extra, needed_for) from error
+
+
+def needs_spark() -> AbstractContextManager[None]:
+    """:func:`needs_extra` for pyspark, Delta and what goes with them."""
+    return needs_extra("pipeline", "Spark", {"pyspark", "deltalake", "pyarrow"})

@@ -39,3 +39,12 @@ def tables_dir_option(text: str) -> Callable[[_Command], _Command]:
         text: what it is for, and its default.
     """
     return click.option("--tables-dir", type=StoragePathType(), metavar="FOLDER_OR_URI", help=text)
+
+
+checkpoints_dir_option = click.option(
+    "--checkpoints-dir",
+    type=StoragePathType(),
+    metavar="FOLDER_OR_URI",
+    help="Where the checkpoints are, which the driver alone needs.  [default: _checkpoints beside the tables]",
+)
+"""``--checkpoints-dir``, as the pipeline and the commands that mend it take it."""

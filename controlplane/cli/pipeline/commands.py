@@ -1,14 +1,15 @@
 """``controlplane pipeline``: the Spark application that writes the Delta tables."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from controlplane import cli
-from controlplane.cli.common.extras import needs_extra
+from controlplane.bootstrap.connections import kept_offsets
+from controlplane.cli.common.extras import needs_spark
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.logging_setup import configure_logging
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
@@ -16,8 +17,9 @@ from controlplane.cli.common.pairs_option import pairs_of
 from controlplane.cli.common.reading import reading
 from controlplane.cli.common.settings_option import parse_settings
 from controlplane.cli.common.stopping import stop_on_signals
-from controlplane.cli.common.tables_option import StoragePathType, tables_dir_option
+from controlplane.cli.common.tables_option import checkpoints_dir_option, tables_dir_option
 from controlplane.cli.pipeline.quiet_start import quiet_start
+from controlplane.cli.pipeline.upkeep import check, rebuild_checkpoint
 from controlplane.errors import ConfigurationError
 from streaming.storage import StoragePath
 from streaming.warehouse import cluster_of, refuse_without_tables
@@ -39,14 +41,13 @@ def pipeline(context: click.Context) -> None:
         configure_logging(given["cluster"], level, given["log_format"], of_service=False)
 
 
+pipeline.add_command(check)
+pipeline.add_command(rebuild_checkpoint)
+
+
 @pipeline.command("run")
 @tables_dir_option("Where the tables are, a folder or s3a://BUCKET/PREFIX.  [default: delta in --data-dir]")
-@click.option(
-    "--checkpoints-dir",
-    type=StoragePathType(),
-    metavar="FOLDER_OR_URI",
-    help="Where the checkpoints are, which the driver alone needs.  [default: _checkpoints beside the tables]",
-)
+@checkpoints_dir_option
 @click.option("--cores", type=click.IntRange(min=1), default=2, help="How many tasks run at once.")
 @click.option(
     "--master",
@@ -93,6 +94,13 @@ def pipeline(context: click.Context) -> None:
     "load_reports=7; repeatable. All other rows are kept, and all decisions. Views lack what began in days of changes "
     "that were forgotten.",
 )
+@click.option(
+    "--accept-gap",
+    "accepts_gap",
+    is_flag=True,
+    help="Record what Kafka no longer has and was not read in the table gaps, and go on behind it: this start only. "
+    "A gap in the decisions is never passed.",
+)
 @metrics_port_option
 @pass_invocation
 def run(  # noqa: PLR0913 - one parameter for each option
@@ -108,6 +116,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     maintenance_interval_ms: int,
     rules: tuple[str, ...],
     kept: tuple[str, ...],
+    accepts_gap: bool,
     metrics_port: int | None,
 ) -> None:
     """Read the topics into the tables until Ctrl-C or SIGTERM. A restart continues where it stopped."""
@@ -132,7 +141,13 @@ def run(  # noqa: PLR0913 - one parameter for each option
             pass
         serve_metrics(metrics_port)
         click.echo(f"starting Spark; the tables are in {config.warehouse_dir} ...", err=True)
-        job.run(config, stop, on_started=lambda _session: click.echo("every stream runs", err=True))
+        job.run(
+            config,
+            stop,
+            partial(kept_offsets, config.cluster, config.kafka),
+            on_started=lambda _session: click.echo("every stream runs", err=True),
+            accepts_gap=accepts_gap,
+        )
 
 
 @pipeline.command("ddl")
@@ -223,11 +238,6 @@ def _days_of(kept: Iterable[str]) -> Mapping[str, int]:
             raise ConfigurationError(f"--keep {each!r:.80} is no TABLE=DAYS, such as load_reports=7")
         found[name] = int(days)
     return found
-
-
-def needs_spark() -> AbstractContextManager[None]:
-    """:func:`needs_extra` for pyspark, Delta and what goes with them."""
-    return needs_extra("pipeline", "Spark", {"pyspark", "deltalake", "pyarrow"})
 
 
 def spark_config(cores: int, memory_mib: int, master: str = "") -> "SparkConfig":

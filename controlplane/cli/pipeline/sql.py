@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from controlplane.cli.common.extras import needs_extra
+from controlplane.cli.common.extras import needs_extra, needs_spark
 from controlplane.cli.common.invocation import DELTA_FOLDER, DEMO_FOLDER, Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.tables_option import tables_dir_option
-from controlplane.cli.pipeline.commands import needs_spark, spark_config
+from controlplane.cli.pipeline.commands import spark_config
 from controlplane.cli.pipeline.quiet_start import quiet_start
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import PrerequisiteError, UserError

@@ -13,12 +13,18 @@ from tests.helpers.commands import RunCommand
 def test_rules_reach_the_pipeline(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A lowered threshold that is dropped on the way would be taken for a rule that does not work."""
     given: list[PipelineConfig] = []
+    options: list[dict[str, object]] = []
     monkeypatch.setattr("controlplane.cli.pipeline.commands.spark_config", lambda *_: None)
-    monkeypatch.setattr(job, "run", lambda config, _stop, on_started: given.append(config))
+
+    def run(config: PipelineConfig, *_: object, **named: object) -> None:
+        given.append(config)
+        options.append(named)
+
+    monkeypatch.setattr(job, "run", run)
     ran = cluster_command(
         "pipeline", "run", "--tables-dir", str(tmp_path), "--trigger-interval-ms", "700",
         "--rule", "split.max_message_rate_per_s=5", "--rule", "evaluation_interval_ms=3000",
-        "--keep", "load_reports=7", "--keep", "heartbeats=30",
+        "--keep", "load_reports=7", "--keep", "heartbeats=30", "--accept-gap",
     )  # fmt: skip
     assert ran.status == ExitStatus.DONE, ran.err
     (config,) = given
@@ -27,6 +33,7 @@ def test_rules_reach_the_pipeline(cluster_command: RunCommand, monkeypatch: pyte
     assert (config.rules.split.max_message_rate_per_s, config.rules.evaluation_interval_ms) == (5, 3_000)
     assert config.rules.split.max_topics == 1_000
     assert config.keep_days == {"load_reports": 7, "heartbeats": 30}
+    assert options[0]["accepts_gap"] is True
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,229 @@
+"""The checkpoint of a stream, as Spark keeps it: read, moved behind records that are lost, and made anew.
+
+Spark writes ``offsets/N``, where batch N ends, before it runs the batch, and ``commits/N`` after it. The next start
+repeats a batch that is planned and not committed, from where the one before ends; the first one begins where
+``sources/0/0`` says. Each file has a sum beside it, which Spark compares. Only version 1 of the format is known.
+"""
+
+import json
+import os
+import struct
+import time
+import uuid
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from controlplane.errors import PrerequisiteError
+
+Offsets = Mapping[int, int]
+"""The next offset of each partition."""
+
+_VERSION: Final = "v1"
+_FIRST_BATCH: Final = Path("sources", "0", "0")
+_LEADING_ZERO: Final = b"\x00"
+"""Spark begins the file of the first batch's offsets with it."""
+_SUMMED_BYTES: Final = 512
+_SUM_HEAD: Final = b"crc\x00" + struct.pack(">i", _SUMMED_BYTES)
+HOW_TO_MEND: Final = "docs/how-to/mend-the-pipeline.md has the steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a stream is.
+
+    Attributes:
+        folder: where it is.
+        query_id: the id under which the stream's batches are written to tables.
+        batch: the number of the newest planned batch; None: there is none yet.
+        begin: where the next batch begins: behind the last one that is committed. Empty: at the topic's beginning.
+        end: where the newest planned batch ends.
+        is_committed: whether that batch is done; then it ends at ``begin``.
+        planned_at_ms: when it was planned, in milliseconds since 1970; None: there is none yet.
+    """
+
+    folder: Path
+    query_id: str
+    batch: int | None
+    begin: Offsets
+    end: Offsets
+    is_committed: bool
+    planned_at_ms: int | None
+
+
+def read_checkpoint(folder: Path, topic: str) -> Checkpoint | None:
+    """The checkpoint of a stream; None if it never ran.
+
+    Args:
+        folder: the checkpoint's.
+        topic: the whole name in Kafka of the topic that the stream reads.
+
+    Raises:
+        PrerequisiteError: a file is damaged or missing, or another topic was read.
+    """
+    if not (folder / "metadata").exists():
+        return None
+    query_id = _field(
+        folder, Path("metadata"), _parsed(folder, Path("metadata"), _text(folder, Path("metadata"))), "id"
+    )
+    planned, committed = _newest(folder / "offsets"), _newest(folder / "commits")
+    if planned is None and committed is None:
+        return Checkpoint(folder, str(query_id), None, {}, {}, is_committed=True, planned_at_ms=None)
+    if planned is None or (committed is None and planned > 0):
+        raise _damaged(folder, f"{'offsets' if planned is None else 'commits'} is empty")
+    is_committed = committed == planned
+    if not is_committed and committed is not None and committed != planned - 1:
+        raise _damaged(folder, f"offsets ends with {planned} and commits with {committed}")
+    if committed is not None:
+        _lines(folder, Path("commits", str(committed)))
+    place = Path("offsets", str(planned))
+    end, head = _offsets(folder, place, topic), _parsed(folder, place, _lines(folder, place)[1])
+    begin = end
+    if not is_committed:
+        begin = _offsets(folder, _before(planned), topic)
+    planned_at_ms = int(_field(folder, place, head, "batchTimestampMs"))
+    return Checkpoint(folder, str(query_id), planned, begin, end, is_committed, planned_at_ms)
+
+
+def move_behind(checkpoint: Checkpoint, topic: str, firsts: Offsets) -> None:
+    """Let the next batch begin at these offsets, or behind them where it does already.
+
+    The end of a planned batch is moved before its beginning. After a crash between the two it is found unmoved.
+
+    Args:
+        checkpoint: as it was read; the stream does not run.
+        topic: the topic's whole name in Kafka.
+        firsts: the first offset of each partition that is to be moved.
+    """
+    batch = checkpoint.batch
+    if batch is None:
+        return
+    _replace_offsets(checkpoint.folder, Path("offsets", str(batch)), topic, _behind(checkpoint.end, firsts))
+    if not checkpoint.is_committed:
+        _replace_offsets(checkpoint.folder, _before(batch), topic, _behind(checkpoint.begin, firsts))
+
+
+def make_checkpoint(folder: Path, topic: str, begin: Offsets) -> Path | None:
+    """Make a checkpoint with which a stream begins at these offsets. It has a new id: Delta knows none of its batches.
+
+    Args:
+        folder: the checkpoint's; one that is there is moved aside.
+        topic: the topic's whole name in Kafka.
+        begin: the first offset of each partition.
+
+    Returns:
+        Where the former checkpoint is now; None if there was none.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    made = folder.with_name(f"{folder.name}.new-{now_ms}")
+    for inner in ("offsets", "commits"):
+        (made / inner).mkdir(parents=True)
+    head = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
+    _write(made / "metadata", json.dumps({"id": str(uuid.uuid4())}).encode())
+    _write(made / "offsets" / "0", "\n".join((_VERSION, json.dumps(head), _told(topic, begin))).encode())
+    _write(made / "commits" / "0", f'{_VERSION}\n{{"nextBatchWatermarkMs":0}}'.encode())
+    former = None
+    if folder.exists():
+        former = folder.rename(folder.with_name(f"{folder.name}.former-{now_ms}"))
+    made.rename(folder)
+    return former
+
+
+def _before(batch: int) -> Path:
+    """The file that says where a batch begins."""
+    return Path("offsets", str(batch - 1)) if batch else _FIRST_BATCH
+
+
+def _behind(offsets: Offsets, firsts: Offsets) -> dict[int, int]:
+    return {**offsets, **{partition: max(first, offsets.get(partition, 0)) for partition, first in firsts.items()}}
+
+
+def _newest(folder: Path) -> int | None:
+    if not folder.is_dir():
+        return None
+    return max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=None)
+
+
+def _offsets(folder: Path, place: Path, topic: str) -> Offsets:
+    told = _parsed(folder, place, _lines(folder, place)[-1])
+    if set(told) != {topic}:
+        raise _damaged(folder, f"{place} is of {', '.join(map(str, told)) or 'no topic'}, not of {topic}")
+    try:
+        return {int(partition): int(offset) for partition, offset in told[topic].items()}
+    except (AttributeError, TypeError, ValueError):
+        raise _damaged(folder, f"{place} has no offsets of partitions") from None
+
+
+def _lines(folder: Path, place: Path) -> list[str]:
+    lines = _text(folder, place).removeprefix("\x00").splitlines()
+    least = 3 if place.parts[0] == "offsets" else 2
+    if not lines or lines[0] != _VERSION or len(lines) < least:
+        raise _damaged(folder, f"{place} is cut off or of another version: it begins with {lines[:1]!s:.80}")
+    return lines
+
+
+def _text(folder: Path, place: Path) -> str:
+    path = folder / place
+    try:
+        content = path.read_bytes()
+        told = _sum_file(path).read_bytes() if _sum_file(path).exists() else None
+    except OSError as error:
+        raise _damaged(folder, f"{place} cannot be read: {error.strerror}") from error
+    if not content:
+        raise _damaged(folder, f"{place} is empty")
+    if told is not None and told != _sum_of(content):
+        raise _damaged(folder, f"{place} does not have the sum that is kept beside it")
+    return content.decode(errors="replace")
+
+
+def _parsed(folder: Path, place: Path, text: str) -> Mapping[str, Any]:
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise _damaged(folder, f"{place} is no JSON where it has to be: {text[:60]!r}")
+    return parsed
+
+
+def _field(folder: Path, place: Path, parsed: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of JSON
+    if name not in parsed:
+        raise _damaged(folder, f"{place} has no {name}")
+    return parsed[name]
+
+
+def _damaged(folder: Path, what: str) -> PrerequisiteError:
+    return PrerequisiteError(f"the checkpoint {folder} is damaged: {what}; {HOW_TO_MEND}")
+
+
+def _told(topic: str, offsets: Offsets) -> str:
+    return json.dumps({topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
+
+
+def _replace_offsets(folder: Path, place: Path, topic: str, offsets: Offsets) -> None:
+    lines = [*_text(folder, place).removeprefix("\x00").splitlines()[:-1], _told(topic, offsets)]
+    leading = _LEADING_ZERO if place == _FIRST_BATCH else b""
+    _write(folder / place, leading + "\n".join(lines).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file and its sum, so that a crash leaves the former file or the new one, without a sum at the worst."""
+    made = path.with_name(f".{path.name}.made")
+    made.write_bytes(content)
+    with made.open("rb+") as file:
+        os.fsync(file.fileno())
+    _sum_file(path).unlink(missing_ok=True)
+    made.replace(path)
+    _sum_file(path).write_bytes(_sum_of(content))
+
+
+def _sum_file(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+def _sum_of(content: bytes) -> bytes:
+    """A file of sums as Hadoop writes it: one sum for each 512 bytes."""
+    parts = (content[start : start + _SUMMED_BYTES] for start in range(0, len(content), _SUMMED_BYTES))
+    return _SUM_HEAD + b"".join(struct.pack(">I", zlib.crc32(part)) for part in parts)

@@ -1,0 +1,71 @@
+"""Which offsets of a topic a table holds, read piece by piece: memory is bounded by the span that is asked for."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from streaming.contracts.table import TableContract
+from streaming.storage import StoragePath
+
+
+class StoredOffsets:
+    """The offsets in some columns of a table, as it is now.
+
+    Args:
+        warehouse_dir: the folder of the tables.
+        contract: the table.
+        columns: those of topic, partition and offset.
+    """
+
+    def __init__(
+        self,
+        warehouse_dir: StoragePath,
+        contract: TableContract,
+        columns: tuple[str, str, str] = ("topic", "partition", "offset"),
+    ) -> None:
+        """Open it."""
+        self._dataset = DeltaTable(str(warehouse_dir / contract.name)).to_pyarrow_dataset()
+        self._topic, self._partition, self._offset = columns
+
+    def extents(self, topic: str) -> dict[int, range]:
+        """Of each partition that has rows the offsets from the first row to the last."""
+        found: dict[int, range] = {}
+        for rows in self._read(pc.field(self._topic) == topic, [self._partition, self._offset]):
+            grouped = pa.Table.from_batches([rows]).group_by(self._partition)
+            told = grouped.aggregate([(self._offset, "min"), (self._offset, "max")]).to_pydict()
+            for partition, first, last in zip(
+                told[self._partition], told[f"{self._offset}_min"], told[f"{self._offset}_max"], strict=True
+            ):
+                before = found.get(partition, range(first, last + 1))
+                found[partition] = range(min(first, before.start), max(last + 1, before.stop))
+        return found
+
+    def within(self, topic: str, partition: int, span: range) -> npt.NDArray[np.int64]:
+        """The offsets of a partition's rows in a span, sorted, as often as they are there."""
+        there = (
+            (pc.field(self._topic) == topic)
+            & (pc.field(self._partition) == partition)
+            & (pc.field(self._offset) >= span.start)
+            & (pc.field(self._offset) < span.stop)
+        )
+        parts = [rows.column(0).to_numpy(zero_copy_only=False) for rows in self._read(there, [self._offset])]
+        return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
+
+    def _read(self, filtered: pc.Expression, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for rows in self._dataset.scanner(columns=list(columns), filter=filtered).to_batches():
+            if rows.num_rows:
+                yield rows
+
+
+def joined_extents(extents: Iterable[dict[int, range]]) -> dict[int, range]:
+    """Of each partition the offsets from the first to the last of several tables."""
+    joined: dict[int, range] = {}
+    for each in extents:
+        for partition, offsets in each.items():
+            before = joined.get(partition, offsets)
+            joined[partition] = range(min(before.start, offsets.start), max(before.stop, offsets.stop))
+    return joined

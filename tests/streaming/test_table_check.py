@@ -1,0 +1,176 @@
+"""Tables against a recorded log, without Kafka and Spark: what is whole passes, and each kind of loss is told."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from controlplane.bootstrap.connections import kept_by
+from controlplane.config import (
+    DEAD_LETTERS,
+    DECISIONS,
+    HEARTBEATS,
+    LOAD_REPORTS,
+    MEMBERSHIP,
+    ClusterConfig,
+    KafkaConfig,
+)
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.ports import RawRecord
+from streaming import table_check as module
+from streaming.checkpoints import make_checkpoint
+from streaming.config import PipelineConfig, SparkConfig
+from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, HEARTBEATS_TABLE, TABLE_OF_TOPIC
+from streaming.decode import RawRow
+from streaming.driver_tables import DriverTable
+from streaming.gaps import Gap, GapsTable
+from streaming.table_check import TableCheck, TopicReport
+from tests.helpers.log_tables import busy_world, input_row, write_tables
+from tests.helpers.recorded_log import RecordedLog
+
+NOW_MS = 2_000_000_000_000
+PLACE = TopicPartition(HEARTBEATS, 0)
+
+
+class Checked:
+    """A recorded log with a refused heartbeat behind it, the tables made of it, and their check."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = RecordedLog(busy_world())
+        heartbeats = self.log.records[PLACE]
+        refused = RawRecord(HEARTBEATS, 0, heartbeats[-1].offset + 1, heartbeats[-1].append_time_ms, b"n1", b"junk")
+        write_tables(folder, self.log, [refused])
+        heartbeats.append(refused)
+        letters = TopicPartition(DEAD_LETTERS, 0)
+        self.log.records[letters].append(RawRecord(DEAD_LETTERS, 0, 0, NOW_MS, b"", b""))
+        self.log.records[TopicPartition(LOAD_REPORTS, 0)] = []
+        self.config = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), folder, SparkConfig(jars=()))
+        for topic in TABLE_OF_TOPIC:
+            self.read_up_to(topic, {partition: span.stop for partition, span in self.kept(topic).items()})
+        self.refused_offset = refused.offset
+
+    def read_up_to(self, topic: str, ends: Mapping[int, int]) -> None:
+        """The stream of a topic has read these."""
+        folder = self.config.checkpoint_dir(TABLE_OF_TOPIC[topic].name)
+        make_checkpoint(folder, self.config.cluster.topic(topic), ends)
+
+    def kept(self, topic: str) -> dict[int, range]:
+        """What the log has of a topic."""
+        return kept_by(self.log.reader(), topic)
+
+    def remove(self, table: str, condition: str) -> None:
+        """Take rows out of a table."""
+        DeltaTable(self.config.warehouse_dir / table).delete(condition)
+
+    def reports(self, now_ms: int = NOW_MS) -> dict[str, TopicReport]:
+        """The check's."""
+        check = TableCheck(self.config, self.kept, self._records, now_ms)
+        return {report.topic: report for report in check.reports()}
+
+    def problems(self) -> list[str]:
+        """All of them."""
+        return [problem for report in self.reports().values() for problem in report.problems]
+
+    def _records(self, topic: str, partition: int, span: range) -> Iterator[RawRow]:
+        for each in self.log.records[TopicPartition(topic, partition)]:
+            if each.offset in span:
+                yield RawRow(each.partition, each.offset, each.append_time_ms, each.key, each.value)
+
+
+@pytest.fixture(params=[7, 500_000])
+def checked(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Checked:
+    """Whole tables, compared in many pieces or in one."""
+    monkeypatch.setattr(module, "_PIECE_OFFSETS", request.param)
+    return Checked(tmp_path / "delta")
+
+
+def test_whole_tables_pass(checked: Checked) -> None:
+    """Decisions, inputs and dead letters, every record of them."""
+    reports = checked.reports()
+    assert [(report.problems, report.notes) for report in reports.values()] == [([], [])] * len(TABLE_OF_TOPIC)
+    counts = {topic: report.record_count for topic, report in reports.items()}
+    heartbeats = [records for place, records in checked.log.records.items() if place.topic == HEARTBEATS]
+    assert counts[HEARTBEATS] == sum(map(len, heartbeats)) > 200
+    assert counts[DECISIONS] == len(checked.log.records[TopicPartition(DECISIONS, 0)]) > 10
+    assert (counts[DEAD_LETTERS], counts[LOAD_REPORTS]) == (1, 0)
+    assert {topic: report.refused_count for topic, report in reports.items() if report.refused_count} == {HEARTBEATS: 1}
+
+
+def test_missing_and_doubled_rows_are_told(checked: Checked) -> None:
+    """By topic, partition and offset; decisions by seq as well."""
+    record = checked.log.records[PLACE][3]
+    checked.remove(HEARTBEATS_TABLE.name, f"partition = 0 AND offset = {record.offset}")
+    doubled = checked.log.records[PLACE][5]
+    DriverTable(checked.config.warehouse_dir, HEARTBEATS_TABLE, "twice").append([input_row(doubled)], 1)
+    checked.remove(DECISIONS_TABLE.name, "seq = 4")
+    (fourth,) = checked.log.records[TopicPartition(DECISIONS, 0)][3:4]
+    assert checked.problems() == [
+        f"decisions[0]: 1 missing, first {fourth.offset}",
+        "decisions by seq: 1 missing, first 4",
+        f"heartbeats[0]: 1 missing, first {record.offset}",
+        f"heartbeats[0]: 1 more than once, first {doubled.offset}",
+    ]
+
+
+def test_rows_that_are_twice_are_told_when_kafka_has_forgotten_them(checked: Checked) -> None:
+    """The whole table is looked through; what Kafka does not have is not called missing."""
+    doubled, end = checked.log.records[PLACE][0], checked.log.records[PLACE][-1].offset
+    DriverTable(checked.config.warehouse_dir, HEARTBEATS_TABLE, "twice").append([input_row(doubled)], 1)
+    checked.log.cut({PLACE: end})
+    assert checked.problems() == [f"heartbeats[0]: 1 more than once, first {doubled.offset}"]
+
+
+def test_a_row_that_kafka_does_not_have_is_told(checked: Checked) -> None:
+    """Such as one of an aborted transaction."""
+    record = checked.log.records[PLACE].pop(4)
+    assert checked.problems() == [f"heartbeats[0]: 1 not in Kafka, first {record.offset}"]
+
+
+def test_a_refused_record_has_a_dead_letter(checked: Checked) -> None:
+    """After a minute, and if the dead letters are read to their end."""
+    checked.remove(DEAD_LETTERS_TABLE.name, "true")
+    told = f"heartbeats[0]: 1 refused and without a dead letter, first {checked.refused_offset}"
+    assert checked.problems() == [told, "dead-letters[0]: 1 missing, first 0"]
+    reports = checked.reports(now_ms=checked.log.records[PLACE][-1].append_time_ms + 59_000)
+    assert reports[HEARTBEATS].problems == []
+    checked.read_up_to(DEAD_LETTERS, {0: 0})
+    reports = checked.reports()
+    assert (reports[HEARTBEATS].problems, reports[HEARTBEATS].notes) == ([], [told])
+
+
+def test_what_was_not_read_is_no_loss_unless_kafka_has_forgotten_it(checked: Checked) -> None:
+    """A stream that is behind will come to it; a gap that was accepted is told as such."""
+    records = checked.log.records[PLACE]
+    others = {each: span.stop for each, span in checked.kept(HEARTBEATS).items()}
+    checked.remove(HEARTBEATS_TABLE.name, f"partition = 0 AND offset >= {records[10].offset}")
+    checked.read_up_to(HEARTBEATS, others | {0: records[10].offset})
+    assert checked.problems() == []
+    checked.log.cut({PLACE: records[12].offset})
+    gap = Gap(HEARTBEATS, 0, range(records[10].offset, records[12].offset))
+    assert checked.problems() == [f"{gap} was not read, and Kafka does not have it"]
+    GapsTable(checked.config.warehouse_dir).record([gap], 1, NOW_MS)
+    assert checked.reports()[HEARTBEATS].notes == [f"recorded gap: {gap}"]
+    checked.log.records[PLACE] = records[:5]
+    assert "the topic was deleted and made again" in checked.problems()[0]
+
+
+def test_decisions_whose_first_part_is_forgotten_are_not_asked_for(checked: Checked) -> None:
+    """The log begins within a decision, and a foreign record stands in it."""
+    place = TopicPartition(DECISIONS, 0)
+    first, *rest = checked.log.records[place]
+    foreign = first._replace(offset=first.offset + 1, key=b"x", value=b"junk")
+    checked.log.records[place] = [foreign, *rest]
+    reports = checked.reports()
+    assert (reports[DECISIONS].problems, reports[DECISIONS].record_count) == ([], len(rest))
+    checked.remove(DECISIONS_TABLE.name, "seq <= 2")
+    checked.log.records[place] = rest[1:]
+    reports = checked.reports()
+    assert (reports[DECISIONS].problems, reports[DECISIONS].notes) == ([], ["the table begins with decision 3"])
+
+
+def test_a_stream_that_never_ran_is_told(checked: Checked) -> None:
+    """Its table is empty, and nothing is missing yet."""
+    folder = checked.config.checkpoint_dir(MEMBERSHIP)
+    folder.rename(folder.with_name("gone"))
+    assert checked.reports()[MEMBERSHIP].notes == ["the stream has not read anything yet"]
