@@ -27,6 +27,8 @@ class SparkConfig:
         master: where executors are asked for, such as ``spark://host:7077``; empty: they are threads of the driver.
             Executors need the tables' folder at the same place as the driver. Started by spark-submit, the session has
             the master, memory and jars that spark-submit was given.
+        log_file: gets what Spark's JVM and its Python workers print; None leaves it on standard error. Started by
+            spark-submit, the JVM runs already, and its output is spark-submit's.
         driver_memory_mib: heap of the one JVM.
         java_options: for that JVM. The default uses the fast compiler and the single-threaded collector, because in
             short batches most of the work is planning, and other processes need the machine too.
@@ -38,6 +40,7 @@ class SparkConfig:
     driver_memory_mib: int = 1_024
     java_options: str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     master: str = ""
+    log_file: Path | None = None
 
     def __post_init__(self) -> None:
         """Refuse values on which Spark would fail later and less clearly."""

@@ -9,12 +9,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from pyspark.sql import SparkSession
 
 from controlplane.errors import PrerequisiteError
 from streaming.config import SparkConfig
 
+_STANDARD_ERROR: Final = 2
+_LOG_BYTES: Final = 10_000_000
+"""A greater log of former starts is moved aside at a start."""
 _CODE_FOLDER = Path(__file__).resolve().parents[1]
 """The folder of the packages ``streaming`` and ``controlplane``, which Spark's Python workers import."""
 
@@ -44,15 +48,18 @@ def build_session(
     builder = SparkSession.builder.appName(app_name)
     for name, value in {**_settings(config), **settings}.items():
         builder = builder.config(name, value)
-    with _signals_left_alone():
+    more = "" if config.log_file is None else f"; what it printed is in {config.log_file}"
+    with _signals_left_alone(), _output_kept(config.log_file):
         try:
             session = builder.getOrCreate()
         except Exception as error:
-            message = f"Spark does not start ({error}): is Java 17 or 21 installed, and is there memory for it?"
+            message = f"Spark does not start ({error}): is Java 17 or 21 installed, and is there memory for it?{more}"
             raise PrerequisiteError(message) from error
     session.sparkContext.setLogLevel("ERROR")
     # It repeats each failed query as one long line, beside the exception that its caller reports.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # So does py4j with what a batch raises, also with the end of one that is stopped.
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     return session
 
 
@@ -67,6 +74,33 @@ def _signals_left_alone() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, callers)
+
+
+@contextmanager
+def _output_kept(log_file: Path | None) -> Iterator[None]:
+    """Let what is started in the block, the JVM and through it the Python workers, write standard error to a file.
+
+    Raises:
+        PrerequisiteError: the file cannot be opened.
+    """
+    if log_file is None or is_submitted():
+        yield
+        return
+    try:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        if log_file.exists() and log_file.stat().st_size > _LOG_BYTES:
+            log_file.replace(log_file.with_name(f"{log_file.name}.former"))
+        log = log_file.open("ab")
+    except OSError as error:
+        raise PrerequisiteError(f"the file for what Spark prints, {log_file}, cannot be written: {error}") from error
+    terminal = os.dup(_STANDARD_ERROR)
+    try:
+        with log:
+            os.dup2(log.fileno(), _STANDARD_ERROR)
+        yield
+    finally:
+        os.dup2(terminal, _STANDARD_ERROR)
+        os.close(terminal)
 
 
 def is_submitted() -> bool:

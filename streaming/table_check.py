@@ -31,8 +31,7 @@ CommittedRecords: TypeAlias = Callable[[str, int, range], Iterable[RawRow]]
 """The committed records of a topic's partition in a span of offsets, in order."""
 
 TABLES_OF_TOPIC: Final[Mapping[str, Sequence[TableContract]]] = {
-    topic: tables_of(topic)
-    for topic in (DECISIONS, MEMBERSHIP, INTENTS, HEARTBEATS, LOAD_REPORTS, DEAD_LETTERS)
+    topic: tables_of(topic) for topic in (DECISIONS, MEMBERSHIP, INTENTS, HEARTBEATS, LOAD_REPORTS, DEAD_LETTERS)
 }
 """The tables that hold a topic's records, each record one of them; dead letters last, which the others ask for."""
 

@@ -13,13 +13,13 @@ from controlplane.errors import (
     ControlPlaneError,
     InvariantViolationError,
     LogContinuityError,
-    LogUnavailableError,
     NotAllowedError,
     StopError,
     UnsupportedFeatureLevelError,
     UserError,
 )
 from streaming.config import PipelineConfig
+from streaming.jobs.failures import final_error, words_of
 from streaming.metrics import PipelineMetrics
 
 _log = structlog.get_logger(__name__)
@@ -72,6 +72,8 @@ class RestartedStream:
         self._failures = 0
         self._start_again_at_s: float | None = None
         self._started_at_s = 0.0
+        log_file = config.spark.log_file
+        self._more = "" if log_file is None else f"; Spark's own words are in {log_file}"
 
     def start(self, now_s: float) -> None:
         """Start it where it was; what its start raises is raised.
@@ -114,15 +116,16 @@ class RestartedStream:
         stopping = stopping_error(failure, self._config.kafka, f"what the stream of {self.name} reads")
         if stopping is not None:
             raise stopping
+        told = words_of(failure, self._config.kafka, self._config.warehouse_dir)
         if now_s - self._started_at_s > _QUIET_AFTER_S:
             self._failures = 0
         self._failures += 1
         if self._failures > self._config.restart_limit:
-            message = f"the stream of {self.name} failed {self._failures} times in a row, last with: {failure:.2000}"
-            raise LogUnavailableError(message)
+            message = f"the stream of {self.name} failed {self._failures} times in a row, last with: {told}"
+            raise final_error(message + self._more, failure)
         wait_s = min(2.0 ** (self._failures - 1), _LONGEST_WAIT_S)
         self._start_again_at_s = now_s + wait_s
-        _log.warning("stream failed and is started again", stream=self.name, wait_s=wait_s, failure=failure)
+        _log.warning("stream failed and is started again", stream=self.name, wait_s=wait_s, failure=told)
 
 
 def _text_of(error: BaseException) -> str:

@@ -124,11 +124,12 @@ def run(  # noqa: PLR0913 - one parameter for each option
         from streaming.config import LoadRuleConfig, PipelineConfig
         from streaming.jobs import pipeline as job
 
+    log_file = (invocation.data_dir / f"spark-{invocation.cluster.name}.log").absolute()
     config = PipelineConfig(
         cluster=invocation.cluster,
         kafka=invocation.kafka,
         warehouse_dir=(tables_dir or invocation.tables_dir).absolute(),
-        spark=spark_config(cores, memory_mib, master),
+        spark=spark_config(cores, memory_mib, master, log_file),
         rules=parse_settings("--rule", LoadRuleConfig(), rules),
         trigger_interval_ms=trigger_interval_ms,
         maintenance_interval_ms=maintenance_interval_ms,
@@ -140,7 +141,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         with reading(invocation):
             pass
         serve_metrics(metrics_port)
-        click.echo(f"starting Spark; the tables are in {config.warehouse_dir} ...", err=True)
+        click.echo(f"starting Spark; the tables are in {config.warehouse_dir}, its log is {log_file} ...", err=True)
         job.run(
             config,
             stop,
@@ -240,7 +241,7 @@ def _days_of(kept: Iterable[str]) -> Mapping[str, int]:
     return found
 
 
-def spark_config(cores: int, memory_mib: int, master: str = "") -> "SparkConfig":
+def spark_config(cores: int, memory_mib: int, master: str = "", log_file: Path | None = None) -> "SparkConfig":
     """Spark on this machine's Java, with the jars from the cache (downloaded the first time), or spark-submit's."""
     from controlplane.embedded.jars import spark_jars
     from controlplane.embedded.java import find_java
@@ -249,4 +250,4 @@ def spark_config(cores: int, memory_mib: int, master: str = "") -> "SparkConfig"
 
     if is_submitted():
         return SparkConfig(jars=(), cores=cores)
-    return SparkConfig(spark_jars(), find_java().home, cores, memory_mib, master=master)
+    return SparkConfig(spark_jars(), find_java().home, cores, memory_mib, master=master, log_file=log_file)
