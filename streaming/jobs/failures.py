@@ -12,6 +12,7 @@ _NO_SPACE: Final = "No space left on device"
 _NO_ANSWER: Final = re.compile(
     r"(?:org\.apache\.kafka\.common\.errors\.\w*(?:Timeout|Disconnect)\w*Exception|LogUnavailableError): (.+)"
 )
+_AFTER_A_CRASH: Final = 'because the return value of "scala.Option.get()" is null'
 _LOST: Final = "not available in Kafka any more"
 _PYTHON: Final = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
 _TRACE: Final = "Traceback (most recent call last)"
@@ -29,6 +30,8 @@ def words_of(failure: str, kafka: KafkaConfig, warehouse_dir: StoragePath) -> st
     """
     if _NO_SPACE in failure:
         return f"the disk of {warehouse_dir} is full: make room; {HOW_TO_MEND}"
+    if _AFTER_A_CRASH in failure:
+        return "Spark fails once behind the batch that it repeats after a crash (SPARK-55271); nothing is lost"
     if _LOST in failure:
         return "Kafka no longer has records that were not read"
     no_answer = _NO_ANSWER.search(failure)

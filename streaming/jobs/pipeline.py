@@ -47,7 +47,7 @@ def run(
     Args:
         config: the settings.
         stop: ends the pipeline. A running batch is aborted, and repeated by the next start.
-        kept: asks Kafka what it has, before each start of a stream.
+        kept: asks Kafka what it has, first and before each start of a stream.
         on_started: called once when all streams run, with the session.
         metrics: the metrics to update; None registers a set with Prometheus' default registry.
         accepts_gap: whether this start records what Kafka no longer has, and passes it. Later losses stop a stream.
@@ -63,32 +63,31 @@ def run(
     """
     name_cluster(config.warehouse_dir, config.cluster.name)
     with claimed(config.warehouse_dir, on_lost=stop.set):
+        create_missing(config.warehouse_dir, config.bucket_count)
+        refuse_lost_checkpoints(config)
+        updated = metrics or PipelineMetrics()
+        starts = ContinuousStarts(config, kept, updated)
+        starts.prepare(accepts_gap=accepts_gap)
         session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark)
         try:
-            run_in(session, config, stop, kept, on_started, metrics or PipelineMetrics(), accepts_gap=accepts_gap)
+            _run_in(session, config, stop, on_started, updated, starts)
         finally:
             session.stop()
 
 
-def run_in(
+def _run_in(
     session: SparkSession,
     config: PipelineConfig,
     stop: threading.Event,
-    kept: KeptOffsets,
     on_started: Callable[[SparkSession], None] | None,
     metrics: PipelineMetrics,
-    *,
-    accepts_gap: bool,
+    starts: ContinuousStarts,
 ) -> None:
-    """As :func:`run`, in a session that the caller creates and ends."""
-    create_missing(config.warehouse_dir, config.bucket_count)
-    refuse_lost_checkpoints(config)
     listener = ProgressListener(metrics)
     session.streams.addListener(listener)
-    starts = ContinuousStarts(config, kept, metrics, accepts_gap=accepts_gap)
-    starters = _starters(session, config, metrics)
     streams = [
-        RestartedStream(name, partial(starts.start, name, start), config, metrics) for name, start in starters.items()
+        RestartedStream(name, partial(starts.start, name, start), config, metrics)
+        for name, start in _starters(session, config, metrics).items()
     ]
     try:
         for stream in streams:

@@ -10,7 +10,7 @@ from controlplane.config import DECISIONS, HEARTBEATS, ClusterConfig, KafkaConfi
 from controlplane.errors import LogContinuityError, LogUnavailableError
 from streaming.checkpoints import make_checkpoint
 from streaming.config import PipelineConfig, SparkConfig
-from streaming.contracts.records import HEARTBEATS_TABLE
+from streaming.contracts.records import HEARTBEATS_TABLE, TABLE_OF_TOPIC
 from streaming.jobs.changes import CHANGES
 from streaming.jobs.continuous_starts import ContinuousStarts
 from streaming.metrics import PipelineMetrics
@@ -47,10 +47,23 @@ def config(warehouse_dir: Path) -> PipelineConfig:
     return made
 
 
-def test_a_gap_is_accepted_at_the_first_start_alone(config: PipelineConfig, kafka: Kafka) -> None:
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    """Of this test alone."""
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def starts(config: PipelineConfig, kafka: Kafka, registry: CollectorRegistry) -> ContinuousStarts:
+    """The starts of that pipeline."""
+    return ContinuousStarts(config, kafka, PipelineMetrics(registry))
+
+
+def test_a_gap_is_accepted_before_all_streams_start_and_not_later(
+    starts: ContinuousStarts, kafka: Kafka, registry: CollectorRegistry
+) -> None:
     """A stream that fails later, because Kafka has lost more, is not started again; metrics tell what is missing."""
-    registry = CollectorRegistry()
-    starts = ContinuousStarts(config, kafka, PipelineMetrics(registry), accepts_gap=True)
+    starts.prepare(accepts_gap=True)
     starter = Starts()
     for name in (HEARTBEATS, DECISIONS, HEARTBEATS):
         assert type(starts.start(name, starter)) is Query
@@ -65,26 +78,25 @@ def test_a_gap_is_accepted_at_the_first_start_alone(config: PipelineConfig, kafk
     assert len(starter.made) == 3
 
 
-def test_without_consent_no_stream_starts_behind_a_gap(config: PipelineConfig, kafka: Kafka) -> None:
-    """The first start tells it; what reads no topic starts without a question."""
-    starts = ContinuousStarts(config, kafka, PipelineMetrics(CollectorRegistry()), accepts_gap=False)
+def test_without_consent_nothing_starts_behind_a_gap(starts: ContinuousStarts, kafka: Kafka) -> None:
+    """All topics are asked for; what reads none starts without a question."""
     with pytest.raises(LogContinuityError, match="--accept-gap"):
-        starts.start(HEARTBEATS, Starts())
+        starts.prepare(accepts_gap=False)
+    kafka.kept = range(5, 20)
+    starts.prepare(accepts_gap=False)
+    assert set(kafka.asked) == set(TABLE_OF_TOPIC)
+    kafka.asked.clear()
     starts.start(CHANGES, Starts())
-    assert kafka.asked == [HEARTBEATS]
+    assert kafka.asked == []
 
 
-def test_kafka_away_is_left_to_spark_where_the_stream_ran_before(config: PipelineConfig, kafka: Kafka) -> None:
-    """It waits for longer; a first start fails at once."""
-    kafka.kept, kafka.is_away = range(3, 20), True
-    starts = ContinuousStarts(config, kafka, PipelineMetrics(CollectorRegistry()), accepts_gap=False)
-    starter = Starts()
-    with pytest.raises(LogUnavailableError):
-        starts.start(HEARTBEATS, starter)
-    kafka.is_away = False
-    starts.start(HEARTBEATS, starter)
+def test_kafka_away_is_left_to_spark_where_a_stream_starts(starts: ContinuousStarts, kafka: Kafka) -> None:
+    """It waits for longer; before all streams it is told at once."""
     kafka.is_away = True
+    with pytest.raises(LogUnavailableError):
+        starts.prepare(accepts_gap=False)
+    starter = Starts()
     with capture_logs() as lines:
         starts.start(HEARTBEATS, starter)
     assert [(line["log_level"], line["topic"]) for line in lines] == [("warning", HEARTBEATS)]
-    assert len(starter.made) == 2
+    assert len(starter.made) == 1
