@@ -110,7 +110,7 @@ def go_on(config: PipelineConfig, topic: str, kept: Mapping[int, range], now_ms:
     """Check that a stream that is about to start finds all it has not read; a gap may be accepted.
 
     An accepted gap is recorded, and then the checkpoint is moved behind it. Spark itself is never told to pass losses:
-    those that come later stop the stream again.
+    those that come later stop the stream again. Where the table has all that Kafka lost, nothing is to be accepted.
 
     Args:
         config: the pipeline's settings.
@@ -131,16 +131,17 @@ def go_on(config: PipelineConfig, topic: str, kept: Mapping[int, range], now_ms:
     unread = gaps_between(topic, checkpoint.begin, kept)
     if not unread:
         return
-    if topic == DECISIONS or not accepts_gap:
-        raise LogContinuityError(_sentence(topic, unread, checkpoint))
-    missing = gaps_between(topic, _in_table(config, topic, checkpoint), kept)
+    missing = gaps_between(topic, written_up_to(config, topic, checkpoint), kept)
+    if missing and (topic == DECISIONS or not accepts_gap):
+        raise LogContinuityError(_sentence(topic, missing, checkpoint))
     GapsTable(config.warehouse_dir).record(missing, checkpoint.planned_at_ms or 0, now_ms)
     move_behind(checkpoint, config.cluster.topic(topic), {gap.partition: gap.offsets.stop for gap in unread})
-    _log.warning("gap accepted and recorded in the table gaps", stream=name, gaps=[str(gap) for gap in missing])
+    told = "gap accepted and recorded in the table gaps" if missing else "the batch that Kafka no longer has is written"
+    _log.warning(told, stream=name, gaps=[str(gap) for gap in missing])
 
 
-def _in_table(config: PipelineConfig, topic: str, checkpoint: Checkpoint) -> Offsets:
-    """How far the table is: a batch that is planned and not committed may be in it."""
+def written_up_to(config: PipelineConfig, topic: str, checkpoint: Checkpoint) -> Offsets:
+    """The next offset of each partition that is not in the table: a batch may be in it that is not committed."""
     table = DriverTable(config.warehouse_dir, TABLE_OF_TOPIC[topic], checkpoint.query_id)
     is_written = checkpoint.batch is not None and table.has(checkpoint.batch)
     return checkpoint.end if is_written else checkpoint.begin

@@ -22,7 +22,7 @@ from streaming.config import PipelineConfig
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, tables_of
 from streaming.contracts.table import TableContract
 from streaming.decode import RawRow
-from streaming.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated
+from streaming.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated, written_up_to
 from streaming.newest_decision import newest_decision
 from streaming.stored_offsets import StoredOffsets, joined_extents
 from streaming.transforms.decision_rows import LogRecord, part_of
@@ -111,7 +111,7 @@ class TableCheck:
         """The next offset of each partition; empty if the stream never ran."""
         folder = self._config.checkpoint_dir(TABLE_OF_TOPIC[topic].name)
         checkpoint = read_checkpoint(folder, self._config.cluster.topic(topic))
-        return {} if checkpoint is None else checkpoint.begin
+        return {} if checkpoint is None else written_up_to(self._config, topic, checkpoint)
 
     def _compare(self, report: TopicReport, passed: Offsets, stored: Sequence[StoredOffsets]) -> None:
         topic = report.topic

@@ -125,10 +125,24 @@ def test_a_planned_batch_that_is_in_the_table_is_no_gap(stream: Stream) -> None:
         (commits / name).unlink()
     stream.send(5, 6, 7)
     stream.forget(7)
+    with pytest.raises(LogContinuityError, match=r"heartbeats\[3\]@5 to 6"):
+        stream.check()
     stream.check(accepts_gap=True)
     assert stream.gaps() == [(PARTITION, 5, 6)]
     stream.run_after_crash()
     assert stream.numbers() == [0, 1, 2, 3, 4, 7]
+
+
+def test_nothing_is_to_be_accepted_where_the_table_has_all_that_is_lost(stream: Stream) -> None:
+    """Its last batch is written and not committed, and Kafka has forgotten just that."""
+    commits = stream.config.checkpoint_dir(HEARTBEATS_TABLE.name) / "commits"
+    for name in ("0", ".0.crc"):
+        (commits / name).unlink()
+    stream.forget(3)
+    stream.check()
+    stream.send(3)
+    stream.run_after_crash()
+    assert (stream.numbers(), stream.gaps()) == ([0, 1, 2, 3], [])
 
 
 def test_the_first_batch_may_be_the_one_that_is_lost(world: PipelineWorld, spark: SparkSession) -> None:
@@ -139,7 +153,7 @@ def test_the_first_batch_may_be_the_one_that_is_lost(world: PipelineWorld, spark
     shutil.rmtree(stream.config.checkpoint_dir(HEARTBEATS_TABLE.name) / "commits")
     stream.send(2, 3)
     stream.forget(3)
-    with pytest.raises(LogContinuityError, match=r"heartbeats\[3\]@0 to 2"):
+    with pytest.raises(LogContinuityError, match=r"heartbeats\[3\]@2 to 2"):
         stream.check()
     stream.check(accepts_gap=True)
     stream.run_after_crash()
