@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from controlplane.errors import PrerequisiteError
+from streaming.storage import ObjectPath, StoragePath
 
 Offsets = Mapping[int, int]
 """The next offset of each partition."""
 
 _VERSION: Final = "v1"
+_METADATA: Final = Path("metadata")
 _FIRST_BATCH: Final = Path("sources", "0", "0")
 _LEADING_ZERO: Final = b"\x00"
 """Spark begins the file of the first batch's offsets with it."""
@@ -44,7 +46,7 @@ class Checkpoint:
         planned_at_ms: when it was planned, in milliseconds since 1970; None: there is none yet.
     """
 
-    folder: Path
+    folder: StoragePath
     query_id: str
     batch: int | None
     begin: Offsets
@@ -53,7 +55,7 @@ class Checkpoint:
     planned_at_ms: int | None
 
 
-def read_checkpoint(folder: Path, topic: str) -> Checkpoint | None:
+def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:
     """The checkpoint of a stream; None if it never ran.
 
     Args:
@@ -65,9 +67,7 @@ def read_checkpoint(folder: Path, topic: str) -> Checkpoint | None:
     """
     if not (folder / "metadata").exists():
         return None
-    query_id = _field(
-        folder, Path("metadata"), _parsed(folder, Path("metadata"), _text(folder, Path("metadata"))), "id"
-    )
+    query_id = _field(folder, _METADATA, _parsed(folder, _METADATA, _text(folder, _METADATA)), "id")
     planned, committed = _newest(folder / "offsets"), _newest(folder / "commits")
     if planned is None and committed is None:
         return Checkpoint(folder, str(query_id), None, {}, {}, is_committed=True, planned_at_ms=None)
@@ -85,6 +85,14 @@ def read_checkpoint(folder: Path, topic: str) -> Checkpoint | None:
         begin = _offsets(folder, _before(planned), topic)
     planned_at_ms = int(_field(folder, place, head, "batchTimestampMs"))
     return Checkpoint(folder, str(query_id), planned, begin, end, is_committed, planned_at_ms)
+
+
+def stored_query_id(folder: StoragePath) -> str | None:
+    """The id under which the stream's batches are written; None if the checkpoint does not tell it any more."""
+    try:
+        return str(_field(folder, _METADATA, _parsed(folder, _METADATA, _text(folder, _METADATA)), "id"))
+    except PrerequisiteError:
+        return None
 
 
 def move_behind(checkpoint: Checkpoint, topic: str, firsts: Offsets) -> None:
@@ -105,7 +113,7 @@ def move_behind(checkpoint: Checkpoint, topic: str, firsts: Offsets) -> None:
         _replace_offsets(checkpoint.folder, _before(batch), topic, _behind(checkpoint.begin, firsts))
 
 
-def make_checkpoint(folder: Path, topic: str, begin: Offsets) -> Path | None:
+def make_checkpoint(folder: StoragePath, topic: str, begin: Offsets) -> StoragePath | None:
     """Make a checkpoint with which a stream begins at these offsets. It has a new id: Delta knows none of its batches.
 
     Args:
@@ -115,20 +123,33 @@ def make_checkpoint(folder: Path, topic: str, begin: Offsets) -> Path | None:
 
     Returns:
         Where the former checkpoint is now; None if there was none.
+
+    Raises:
+        PrerequisiteError: a former one is in an object store.
     """
     now_ms = time.time_ns() // 1_000_000
+    if isinstance(folder, ObjectPath):
+        if folder.exists():
+            message = f"the checkpoint {folder} is in an object store, where nothing can be renamed: copy it elsewhere "
+            raise PrerequisiteError(f"{message}by the store's own tools, delete it, and try again")
+        _fill(folder, topic, begin, now_ms)
+        return None
     made = folder.with_name(f"{folder.name}.new-{now_ms}")
-    for inner in ("offsets", "commits"):
-        (made / inner).mkdir(parents=True)
-    head = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
-    _write(made / "metadata", json.dumps({"id": str(uuid.uuid4())}).encode())
-    _write(made / "offsets" / "0", "\n".join((_VERSION, json.dumps(head), _told(topic, begin))).encode())
-    _write(made / "commits" / "0", f'{_VERSION}\n{{"nextBatchWatermarkMs":0}}'.encode())
+    _fill(made, topic, begin, now_ms)
     former = None
     if folder.exists():
         former = folder.rename(folder.with_name(f"{folder.name}.former-{now_ms}"))
     made.rename(folder)
     return former
+
+
+def _fill(folder: StoragePath, topic: str, begin: Offsets, now_ms: int) -> None:
+    for inner in ("offsets", "commits"):
+        (folder / inner).mkdir(parents=True)
+    head = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
+    _write(folder / "metadata", json.dumps({"id": str(uuid.uuid4())}).encode())
+    _write(folder / "offsets" / "0", "\n".join((_VERSION, json.dumps(head), _told(topic, begin))).encode())
+    _write(folder / "commits" / "0", f'{_VERSION}\n{{"nextBatchWatermarkMs":0}}'.encode())
 
 
 def _before(batch: int) -> Path:
@@ -140,13 +161,13 @@ def _behind(offsets: Offsets, firsts: Offsets) -> dict[int, int]:
     return {**offsets, **{partition: max(first, offsets.get(partition, 0)) for partition, first in firsts.items()}}
 
 
-def _newest(folder: Path) -> int | None:
+def _newest(folder: StoragePath) -> int | None:
     if not folder.is_dir():
         return None
     return max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=None)
 
 
-def _offsets(folder: Path, place: Path, topic: str) -> Offsets:
+def _offsets(folder: StoragePath, place: Path, topic: str) -> Offsets:
     told = _parsed(folder, place, _lines(folder, place)[-1])
     if set(told) != {topic}:
         raise _damaged(folder, f"{place} is of {', '.join(map(str, told)) or 'no topic'}, not of {topic}")
@@ -156,7 +177,7 @@ def _offsets(folder: Path, place: Path, topic: str) -> Offsets:
         raise _damaged(folder, f"{place} has no offsets of partitions") from None
 
 
-def _lines(folder: Path, place: Path) -> list[str]:
+def _lines(folder: StoragePath, place: Path) -> list[str]:
     lines = _text(folder, place).removeprefix("\x00").splitlines()
     least = 3 if place.parts[0] == "offsets" else 2
     if not lines or lines[0] != _VERSION or len(lines) < least:
@@ -164,13 +185,12 @@ def _lines(folder: Path, place: Path) -> list[str]:
     return lines
 
 
-def _text(folder: Path, place: Path) -> str:
+def _text(folder: StoragePath, place: Path) -> str:
     path = folder / place
     try:
-        content = path.read_bytes()
-        told = _sum_file(path).read_bytes() if _sum_file(path).exists() else None
+        content, told = path.read_bytes(), _told_sum(path)
     except OSError as error:
-        raise _damaged(folder, f"{place} cannot be read: {error.strerror}") from error
+        raise _damaged(folder, f"{place} cannot be read: {error.strerror or error}") from error
     if not content:
         raise _damaged(folder, f"{place} is empty")
     if told is not None and told != _sum_of(content):
@@ -178,7 +198,7 @@ def _text(folder: Path, place: Path) -> str:
     return content.decode(errors="replace")
 
 
-def _parsed(folder: Path, place: Path, text: str) -> Mapping[str, Any]:
+def _parsed(folder: StoragePath, place: Path, text: str) -> Mapping[str, Any]:
     try:
         parsed = json.loads(text)
     except ValueError:
@@ -188,13 +208,13 @@ def _parsed(folder: Path, place: Path, text: str) -> Mapping[str, Any]:
     return parsed
 
 
-def _field(folder: Path, place: Path, parsed: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of JSON
+def _field(folder: StoragePath, place: Path, parsed: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of JSON
     if name not in parsed:
         raise _damaged(folder, f"{place} has no {name}")
     return parsed[name]
 
 
-def _damaged(folder: Path, what: str) -> PrerequisiteError:
+def _damaged(folder: StoragePath, what: str) -> PrerequisiteError:
     return PrerequisiteError(f"the checkpoint {folder} is damaged: {what}; {HOW_TO_MEND}")
 
 
@@ -202,14 +222,20 @@ def _told(topic: str, offsets: Offsets) -> str:
     return json.dumps({topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
 
 
-def _replace_offsets(folder: Path, place: Path, topic: str, offsets: Offsets) -> None:
+def _replace_offsets(folder: StoragePath, place: Path, topic: str, offsets: Offsets) -> None:
     lines = [*_text(folder, place).removeprefix("\x00").splitlines()[:-1], _told(topic, offsets)]
     leading = _LEADING_ZERO if place == _FIRST_BATCH else b""
     _write(folder / place, leading + "\n".join(lines).encode())
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a file and its sum, so that a crash leaves the former file or the new one, without a sum at the worst."""
+def _write(path: StoragePath, content: bytes) -> None:
+    """Write a file and its sum, so that a crash leaves the former file or the new one, without a sum at the worst.
+
+    An object is written whole or not at all, and Hadoop keeps no sum of it.
+    """
+    if isinstance(path, ObjectPath):
+        path.write_bytes(content)
+        return
     made = path.with_name(f".{path.name}.made")
     made.write_bytes(content)
     with made.open("rb+") as file:
@@ -217,6 +243,12 @@ def _write(path: Path, content: bytes) -> None:
     _sum_file(path).unlink(missing_ok=True)
     made.replace(path)
     _sum_file(path).write_bytes(_sum_of(content))
+
+
+def _told_sum(path: StoragePath) -> bytes | None:
+    if isinstance(path, ObjectPath) or not _sum_file(path).exists():
+        return None
+    return _sum_file(path).read_bytes()
 
 
 def _sum_file(path: Path) -> Path:

@@ -7,7 +7,7 @@ import functools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from controlplane.errors import ConfigurationError
@@ -39,9 +39,9 @@ class ObjectPath:
         """The URI, with the scheme that Hadoop's client takes, too."""
         return f"s3a://{self._place}"
 
-    def __truediv__(self, name: str) -> "ObjectPath":
+    def __truediv__(self, name: str | PurePath) -> "ObjectPath":
         """What is below."""
-        return ObjectPath(self.bucket, f"{self.key}/{name}" if self.key else name)
+        return ObjectPath(self.bucket, f"{self.key}/{name}" if self.key else str(name))
 
     @property
     def name(self) -> str:
@@ -85,8 +85,12 @@ class ObjectPath:
             FileNotFoundError: there is none.
             OSError: the store does not answer, or refuses.
         """
+        return self.read_bytes().decode(encoding)
+
+    def read_bytes(self) -> bytes:
+        """The object's content; see :meth:`read_text`."""
         with _file_system().open_input_stream(self._place) as stream:
-            return bytes(stream.read()).decode(encoding)
+            return bytes(stream.read())
 
     def write_text(self, content: str, encoding: str) -> None:
         """Write the object, whole.
@@ -94,8 +98,12 @@ class ObjectPath:
         Raises:
             OSError: the store does not answer, or refuses.
         """
+        self.write_bytes(content.encode(encoding))
+
+    def write_bytes(self, content: bytes) -> None:
+        """Write the object, whole; see :meth:`write_text`."""
         with self.open_output() as stream:
-            stream.write(content.encode(encoding))
+            stream.write(content)
 
     def open_output(self) -> "NativeFile":
         """A stream that makes the object when it is closed."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from streaming.contracts.records import TICKS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
 
@@ -55,10 +56,44 @@ class StoredOffsets:
         parts = [rows.column(0).to_numpy(zero_copy_only=False) for rows in self._read(there, [self._offset])]
         return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
 
-    def _read(self, filtered: pc.Expression, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _read(self, filtered: pc.Expression | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for rows in self._dataset.scanner(columns=list(columns), filter=filtered).to_batches():
             if rows.num_rows:
                 yield rows
+
+
+class StoredTickOffsets(StoredOffsets):
+    """The offsets of ticks, which stand in lists.
+
+    Args:
+        warehouse_dir: the folder of the tables.
+    """
+
+    def __init__(self, warehouse_dir: StoragePath) -> None:
+        """Open it."""
+        super().__init__(warehouse_dir, TICKS_TABLE)
+
+    def extents(self, _topic: str) -> dict[int, range]:
+        """See :meth:`StoredOffsets.extents`; all ticks are of one topic."""
+        rows = self._read(None, ["partition", "first_offset", "last_offset"])
+        spans = (zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in rows)
+        return joined_extents({partition: range(first, last + 1)} for each in spans for partition, first, last in each)
+
+    def within(self, _topic: str, partition: int, span: range) -> npt.NDArray[np.int64]:
+        """See :meth:`StoredOffsets.within`."""
+        there = (
+            (pc.field("partition") == partition)
+            & (pc.field("last_offset") >= span.start)
+            & (pc.field("first_offset") < span.stop)
+        )
+        parts = [rows.column(0).flatten().to_numpy(zero_copy_only=False) for rows in self._read(there, ["offsets"])]
+        offsets = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
+        return offsets[(offsets >= span.start) & (offsets < span.stop)]
+
+
+def stored_offsets(warehouse_dir: StoragePath, contract: TableContract) -> StoredOffsets:
+    """The offsets of records in one of the tables of a topic."""
+    return StoredTickOffsets(warehouse_dir) if contract is TICKS_TABLE else StoredOffsets(warehouse_dir, contract)
 
 
 def joined_extents(extents: Iterable[dict[int, range]]) -> dict[int, range]:

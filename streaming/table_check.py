@@ -24,7 +24,7 @@ from streaming.contracts.table import TableContract
 from streaming.decode import RawRow
 from streaming.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated, written_up_to
 from streaming.newest_decision import newest_decision
-from streaming.stored_offsets import StoredOffsets, joined_extents
+from streaming.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.transforms.decision_rows import LogRecord, part_of
 
 CommittedRecords: TypeAlias = Callable[[str, int, range], Iterable[RawRow]]
@@ -97,7 +97,7 @@ class TableCheck:
             report = TopicReport(topic)
             passed = self._passed(topic)
             # Opened when it is known how far the stream is: what is committed later is not asked for.
-            stored = [StoredOffsets(self._config.warehouse_dir, table) for table in tables]
+            stored = [stored_offsets(self._config.warehouse_dir, table) for table in tables]
             self._compare(report, passed, stored)
             for partition, extent in sorted(joined_extents(each.extents(topic) for each in stored).items()):
                 for piece in _pieces(extent):

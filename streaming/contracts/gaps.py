@@ -31,5 +31,4 @@ GAPS_TABLE: Final = TableContract(
         column("day", DateType(), "The day of `found_at_ms` in UTC."),
     ),
     partitioned_by=(),
-    by_driver=True,
 )

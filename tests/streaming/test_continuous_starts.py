@@ -43,7 +43,7 @@ def kafka() -> Kafka:
 def config(warehouse_dir: Path) -> PipelineConfig:
     """Heartbeats are read up to offset 5, decisions not at all."""
     made = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), warehouse_dir, SparkConfig(jars=()))
-    make_checkpoint(made.checkpoint_dir(HEARTBEATS_TABLE.name), made.cluster.topic(HEARTBEATS), {0: 5})
+    make_checkpoint(Path(str(made.checkpoint_dir(HEARTBEATS_TABLE.name))), made.cluster.topic(HEARTBEATS), {0: 5})
     return made
 
 

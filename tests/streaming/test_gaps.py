@@ -21,6 +21,7 @@ from streaming.contracts.records import HEARTBEATS_TABLE
 from streaming.driver_tables import DriverTable
 from streaming.gaps import Gap, GapsTable, gaps_between, go_on, refuse_recreated, unrecorded
 from streaming.jobs.history import start_history
+from tests.helpers.local_paths import local
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 from tests.helpers.polling import poll_until
 from tests.streaming.test_history_streams import heartbeat
@@ -75,7 +76,7 @@ class Stream:
 
     def checkpoint(self) -> Checkpoint:
         """As it is now."""
-        found = read_checkpoint(self.config.checkpoint_dir(HEARTBEATS_TABLE.name), self._topic)
+        found = read_checkpoint(local(self.config.checkpoint_dir(HEARTBEATS_TABLE.name)), self._topic)
         assert found is not None
         return found
 
@@ -120,7 +121,7 @@ def test_a_planned_batch_that_is_in_the_table_is_no_gap(stream: Stream) -> None:
     """Killed between the table's commit and the checkpoint's: only what the table does not have is recorded."""
     stream.send(3, 4)
     stream.run()
-    commits = stream.config.checkpoint_dir(HEARTBEATS_TABLE.name) / "commits"
+    commits = local(stream.config.checkpoint_dir(HEARTBEATS_TABLE.name)) / "commits"
     for name in ("1", ".1.crc"):
         (commits / name).unlink()
     stream.send(5, 6, 7)
@@ -135,7 +136,7 @@ def test_a_planned_batch_that_is_in_the_table_is_no_gap(stream: Stream) -> None:
 
 def test_nothing_is_to_be_accepted_where_the_table_has_all_that_is_lost(stream: Stream) -> None:
     """Its last batch is written and not committed, and Kafka has forgotten just that."""
-    commits = stream.config.checkpoint_dir(HEARTBEATS_TABLE.name) / "commits"
+    commits = local(stream.config.checkpoint_dir(HEARTBEATS_TABLE.name)) / "commits"
     for name in ("0", ".0.crc"):
         (commits / name).unlink()
     stream.forget(3)
@@ -150,7 +151,7 @@ def test_the_first_batch_may_be_the_one_that_is_lost(world: PipelineWorld, spark
     stream = Stream(world, spark)
     stream.send(0, 1)
     stream.run()
-    shutil.rmtree(stream.config.checkpoint_dir(HEARTBEATS_TABLE.name) / "commits")
+    shutil.rmtree(local(stream.config.checkpoint_dir(HEARTBEATS_TABLE.name)) / "commits")
     stream.send(2, 3)
     stream.forget(3)
     with pytest.raises(LogContinuityError, match=r"heartbeats\[3\]@2 to 2"):
@@ -177,7 +178,7 @@ def test_damaged_checkpoints_are_told(stream: Stream, world: PipelineWorld) -> N
     """What a full disk or a wrong hand leaves; each of them by its file, before Spark sees it."""
     stream.send(3)
     stream.run()
-    whole = stream.checkpoint().folder
+    whole = local(stream.checkpoint().folder)
     assert stream.checkpoint().end[PARTITION] == 4
 
     def cut(name: str, count: int) -> Callable[[], object]:
@@ -213,7 +214,7 @@ def test_damaged_checkpoints_are_told(stream: Stream, world: PipelineWorld) -> N
 def test_a_gap_in_the_decisions_is_not_passed(world: PipelineWorld) -> None:
     """What they changed is unknown, and present rows would be wrong without a sign."""
     config = world.config()
-    make_checkpoint(config.checkpoint_dir(DECISIONS), world.cluster.topic(DECISIONS), {0: 5})
+    make_checkpoint(local(config.checkpoint_dir(DECISIONS)), world.cluster.topic(DECISIONS), {0: 5})
     with pytest.raises(LogContinuityError, match=r"decisions\[0\]@5 to 8, .* --accept-gap does not pass them"):
         go_on(config, DECISIONS, {0: range(9, 12)}, NOW_MS, accepts_gap=True)
 
@@ -222,7 +223,7 @@ def test_a_gap_in_the_decisions_is_not_passed(world: PipelineWorld) -> None:
 def test_a_recreated_topic_is_not_passed(world: PipelineWorld, kept: dict[int, range], told: str) -> None:
     """What is in it now is not the continuation of the tables, whatever is accepted."""
     config = world.config()
-    make_checkpoint(config.checkpoint_dir(HEARTBEATS_TABLE.name), world.cluster.topic(HEARTBEATS), {0: 5})
+    make_checkpoint(local(config.checkpoint_dir(HEARTBEATS_TABLE.name)), world.cluster.topic(HEARTBEATS), {0: 5})
     with pytest.raises(LogContinuityError, match=rf"heartbeats\[0\] {told} in Kafka, but was read up to 5"):
         go_on(config, HEARTBEATS, kept, NOW_MS, accepts_gap=True)
 

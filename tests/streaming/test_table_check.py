@@ -7,6 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from controlplane.bootstrap.connections import kept_by
+from controlplane.codec.framing import default_framing
 from controlplane.config import (
     DEAD_LETTERS,
     DECISIONS,
@@ -16,21 +17,30 @@ from controlplane.config import (
     ClusterConfig,
     KafkaConfig,
 )
+from controlplane.core.membership.inputs import Heartbeat, Tick
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
 from streaming import table_check as module
 from streaming.checkpoints import make_checkpoint
 from streaming.config import PipelineConfig, SparkConfig
-from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, HEARTBEATS_TABLE, TABLE_OF_TOPIC
-from streaming.decode import RawRow
-from streaming.driver_tables import DriverTable
+from streaming.contracts.records import (
+    DEAD_LETTERS_TABLE,
+    DECISIONS_TABLE,
+    HEARTBEATS_TABLE,
+    TABLE_OF_TOPIC,
+    TICKS_TABLE,
+)
+from streaming.decode import RawRow, decode_payload
 from streaming.gaps import Gap, GapsTable
 from streaming.table_check import TableCheck, TopicReport
-from tests.helpers.log_tables import busy_world, input_row, write_tables
+from tests.helpers.local_paths import local
+from tests.helpers.log_tables import busy_world, write_inputs, write_tables
 from tests.helpers.recorded_log import RecordedLog
 
 NOW_MS = 2_000_000_000_000
 PLACE = TopicPartition(HEARTBEATS, 0)
+OF_NODES = TopicPartition(HEARTBEATS, 2)
+"""A partition with several heartbeats, and ticks as in every one."""
 
 
 class Checked:
@@ -52,16 +62,22 @@ class Checked:
 
     def read_up_to(self, topic: str, ends: Mapping[int, int]) -> None:
         """The stream of a topic has read these."""
-        folder = self.config.checkpoint_dir(TABLE_OF_TOPIC[topic].name)
+        folder = local(self.config.checkpoint_dir(TABLE_OF_TOPIC[topic].name))
         make_checkpoint(folder, self.config.cluster.topic(topic), ends)
 
     def kept(self, topic: str) -> dict[int, range]:
         """What the log has of a topic."""
         return kept_by(self.log.reader(), topic)
 
+    def of_kind(self, kind: type) -> list[RawRecord]:
+        """The heartbeats or ticks of one partition."""
+        raw = ((each, RawRow(*each[1:6])) for each in self.log.records[OF_NODES])
+        decoded = ((each, decode_payload(HEARTBEATS, row, default_framing())) for each, row in raw)
+        return [record for record, (_, payload) in decoded if isinstance(payload, kind)]
+
     def remove(self, table: str, condition: str) -> None:
         """Take rows out of a table."""
-        DeltaTable(self.config.warehouse_dir / table).delete(condition)
+        DeltaTable(str(self.config.warehouse_dir / table)).delete(condition)
 
     def reports(self, now_ms: int = NOW_MS) -> dict[str, TopicReport]:
         """The check's."""
@@ -99,26 +115,39 @@ def test_whole_tables_pass(checked: Checked) -> None:
 
 def test_missing_and_doubled_rows_are_told(checked: Checked) -> None:
     """By topic, partition and offset; decisions by seq as well."""
-    record = checked.log.records[PLACE][3]
-    checked.remove(HEARTBEATS_TABLE.name, f"partition = 0 AND offset = {record.offset}")
-    doubled = checked.log.records[PLACE][5]
-    DriverTable(checked.config.warehouse_dir, HEARTBEATS_TABLE, "twice").append([input_row(doubled)], 1)
+    heartbeats = checked.of_kind(Heartbeat)
+    record, doubled = heartbeats[1], heartbeats[2]
+    checked.remove(HEARTBEATS_TABLE.name, f"partition = 2 AND offset = {record.offset}")
+    write_inputs(local(checked.config.warehouse_dir), HEARTBEATS, [doubled])
     checked.remove(DECISIONS_TABLE.name, "seq = 4")
     (fourth,) = checked.log.records[TopicPartition(DECISIONS, 0)][3:4]
     assert checked.problems() == [
         f"decisions[0]: 1 missing, first {fourth.offset}",
         "decisions by seq: 1 missing, first 4",
-        f"heartbeats[0]: 1 missing, first {record.offset}",
-        f"heartbeats[0]: 1 more than once, first {doubled.offset}",
+        f"heartbeats[2]: 1 missing, first {record.offset}",
+        f"heartbeats[2]: 1 more than once, first {doubled.offset}",
     ]
+
+
+def test_ticks_are_compared_one_by_one(checked: Checked) -> None:
+    """They stand together in rows of minutes."""
+    ticks = checked.of_kind(Tick)
+    tick = ticks[0]
+    write_inputs(local(checked.config.warehouse_dir), HEARTBEATS, [tick])
+    assert checked.problems() == [f"heartbeats[2]: 1 more than once, first {tick.offset}"]
+    checked.remove(TICKS_TABLE.name, f"partition = 2 AND first_offset = {tick.offset}")
+    assert all(
+        problem.startswith("heartbeats[2]: ") and " missing, first " in problem for problem in checked.problems()
+    )
+    assert checked.problems()[0].endswith(f" missing, first {', '.join(str(each.offset) for each in ticks[:3])}")
 
 
 def test_rows_that_are_twice_are_told_when_kafka_has_forgotten_them(checked: Checked) -> None:
     """The whole table is looked through; what Kafka does not have is not called missing."""
-    doubled, end = checked.log.records[PLACE][0], checked.log.records[PLACE][-1].offset
-    DriverTable(checked.config.warehouse_dir, HEARTBEATS_TABLE, "twice").append([input_row(doubled)], 1)
-    checked.log.cut({PLACE: end})
-    assert checked.problems() == [f"heartbeats[0]: 1 more than once, first {doubled.offset}"]
+    doubled, end = checked.of_kind(Heartbeat)[0], checked.log.records[OF_NODES][-1].offset
+    write_inputs(local(checked.config.warehouse_dir), HEARTBEATS, [doubled])
+    checked.log.cut({OF_NODES: end})
+    assert checked.problems() == [f"heartbeats[2]: 1 more than once, first {doubled.offset}"]
 
 
 def test_a_row_that_kafka_does_not_have_is_told(checked: Checked) -> None:
@@ -171,6 +200,6 @@ def test_decisions_whose_first_part_is_forgotten_are_not_asked_for(checked: Chec
 
 def test_a_stream_that_never_ran_is_told(checked: Checked) -> None:
     """Its table is empty, and nothing is missing yet."""
-    folder = checked.config.checkpoint_dir(MEMBERSHIP)
+    folder = local(checked.config.checkpoint_dir(MEMBERSHIP))
     folder.rename(folder.with_name("gone"))
     assert checked.reports()[MEMBERSHIP].notes == ["the stream has not read anything yet"]

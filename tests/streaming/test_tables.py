@@ -30,6 +30,7 @@ from streaming.jobs.pipeline import refuse_lost_checkpoints
 from streaming.maintenance import maintain
 from streaming.session import build_session
 from streaming.transforms.tick_rows import PlacedTick
+from tests.helpers.local_paths import local
 from tests.helpers.log_tables import add_ticks
 from tests.helpers.membership_rows import add_membership_rows
 from tests.helpers.pipeline_world import PipelineWorld
@@ -187,7 +188,7 @@ def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
     add_membership_rows(world.warehouse_dir, 1)
     with pytest.raises(PrerequisiteError, match=r"membership .* its checkpoint .* is gone"):
         refuse_lost_checkpoints(config)
-    checkpoint = config.checkpoint_dir(MEMBERSHIP_TABLE.name)
+    checkpoint = local(config.checkpoint_dir(MEMBERSHIP_TABLE.name))
     checkpoint.mkdir(parents=True)
     (checkpoint / "metadata").write_text('{"id":"app"}', encoding="utf-8")
     with pytest.raises(PrerequisiteError, match=r"membership .* its checkpoint .* is gone"):

@@ -37,7 +37,13 @@ _tables_dir_option = tables_dir_option("Where the tables are.  [default: delta i
 @checkpoints_dir_option
 @format_option
 @pass_invocation
-def check(invocation: Invocation, *, tables_dir: StoragePath | None, checkpoints_dir: StoragePath | None, output_format: OutputFormat) -> ExitStatus:
+def check(
+    invocation: Invocation,
+    *,
+    tables_dir: StoragePath | None,
+    checkpoints_dir: StoragePath | None,
+    output_format: OutputFormat,
+) -> ExitStatus:
     """Compare the tables with Kafka: is each record in its table, and once?
 
     Compared is what Kafka still has and the pipeline has read; what is twice in a table, or missing by the numbers of
@@ -65,7 +71,9 @@ def check(invocation: Invocation, *, tables_dir: StoragePath | None, checkpoints
 @_tables_dir_option
 @checkpoints_dir_option
 @pass_invocation
-def rebuild_checkpoint(invocation: Invocation, *, topic: str, tables_dir: StoragePath | None, checkpoints_dir: StoragePath | None) -> None:
+def rebuild_checkpoint(
+    invocation: Invocation, *, topic: str, tables_dir: StoragePath | None, checkpoints_dir: StoragePath | None
+) -> None:
     """Make the checkpoint of a topic's stream anew, from the rows of its table, if it is lost or damaged.
 
     No pipeline may run. The next start goes on behind the newest row of each partition; the former checkpoint is kept
