@@ -93,11 +93,14 @@ class Claim:
         except (DeltaError, OSError) as error:
             raise PrerequisiteError(f"the folder of the tables, {self._place}, cannot be claimed: {error}") from error
 
-    def take(self, wait: Callable[[float], object] = time.sleep) -> None:
+    def take(self, wait: Callable[[float], bool]) -> bool:
         """Take it: at once if it is free, else when its holder has not renewed it for :data:`CLAIM_LASTS_S`.
 
         Args:
-            wait: waits so many seconds.
+            wait: waits so many seconds; true: there is no use in waiting any longer.
+
+        Returns:
+            Whether it is taken; false: the waiting was ended.
 
         Raises:
             PrerequisiteError: its holder renews it, or another process took it first.
@@ -107,7 +110,8 @@ class Claim:
         if holder is not None and not holder.is_gone:
             _log.warning("another pipeline has claimed the tables: waiting for its claim to end", holder=_named(holder))
         while holder is not None and not holder.is_gone and self._monotonic_s() < watched_until_s:
-            wait(_LOOK_INTERVAL_S)
+            if wait(_LOOK_INTERVAL_S):
+                return False
             self._table.update_incremental()
             if self._table.version() != version:
                 version, holder = self._table.version(), self._newest()
@@ -117,6 +121,7 @@ class Claim:
             self._commit(self._holder)
         except CommitFailedError as error:
             raise PrerequisiteError(f"another pipeline has just claimed the tables in {self._place}") from error
+        return True
 
     def renew(self) -> None:
         """Renew it; what keeps it from being renewed is told, and tried again with the next turn.
@@ -167,19 +172,24 @@ class Claim:
 
 
 @contextmanager
-def claimed(warehouse_dir: StoragePath, on_lost: Callable[[], None]) -> Iterator[None]:
+def claimed(warehouse_dir: StoragePath, stop: threading.Event) -> Iterator[bool]:
     """Hold the claim on the tables of a folder within the block.
 
     Args:
         warehouse_dir: the folder.
-        on_lost: called, from another thread, when the claim is lost: it lets the block end.
+        stop: ends the waiting for the claim; it is set when the claim is lost, and has to end the block.
+
+    Yields:
+        Whether the claim is held; false: ``stop`` was set before.
 
     Raises:
         PrerequisiteError: another pipeline has it, or the folder cannot be read or written.
         FencedError: it was lost within the block.
     """
     claim = Claim(warehouse_dir, Holder.this_process())
-    claim.take()
+    if not claim.take(stop.wait):
+        yield False
+        return
     ended, errors = threading.Event(), list[FencedError]()
 
     def renew() -> None:
@@ -188,13 +198,13 @@ def claimed(warehouse_dir: StoragePath, on_lost: Callable[[], None]) -> Iterator
                 claim.renew()
             except FencedError as error:
                 errors.append(error)
-                on_lost()
+                stop.set()
                 return
 
     thread = threading.Thread(target=renew, name="claim", daemon=True)
     thread.start()
     try:
-        yield
+        yield True
     finally:
         ended.set()
         thread.join()

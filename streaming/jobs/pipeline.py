@@ -62,7 +62,9 @@ def run(
         ConfigurationError: Kafka refuses the login, or does not allow what the pipeline needs.
     """
     name_cluster(config.warehouse_dir, config.cluster.name)
-    with claimed(config.warehouse_dir, on_lost=stop.set):
+    with claimed(config.warehouse_dir, stop) as is_held:
+        if not is_held:
+            return
         create_missing(config.warehouse_dir, config.bucket_count)
         refuse_lost_checkpoints(config)
         updated = metrics or PipelineMetrics()

@@ -26,10 +26,11 @@ class Clock:
         """The time."""
         return self.now_s
 
-    def wait(self, seconds: float) -> None:
-        """Let time pass."""
+    def wait(self, seconds: float) -> bool:
+        """Let time pass, as an event that is not set does it."""
         self.now_s += seconds
         self.waited_s += seconds
+        return False
 
 
 def elsewhere(token: str) -> Holder:
@@ -63,13 +64,13 @@ def test_what_is_free_is_taken_at_once(place: StoragePath) -> None:
 def test_what_is_renewed_is_refused(place: StoragePath) -> None:
     """As soon as it is renewed, with the process that has it."""
     first = Claim(place, elsewhere("a"))
-    first.take()
+    first.take(Clock().wait)
     clock = Clock()
 
-    def wait(seconds: float) -> None:
-        clock.wait(seconds)
+    def wait(seconds: float) -> bool:
         if clock.now_s > 3:
             first.renew()
+        return clock.wait(seconds)
 
     with pytest.raises(PrerequisiteError, match=r"another pipeline writes the tables in .*: process 7 on elsewhere"):
         Claim(place, elsewhere("b"), clock).take(wait)
@@ -80,7 +81,7 @@ def test_what_is_renewed_is_refused(place: StoragePath) -> None:
 def test_what_is_not_renewed_is_taken_after_its_time(place: StoragePath) -> None:
     """And its former holder learns of it with its next renewal."""
     first = Claim(place, elsewhere("a"))
-    first.take()
+    first.take(Clock().wait)
     clock = Clock()
     second = Claim(place, elsewhere("b"), clock)
     second.take(clock.wait)
@@ -92,7 +93,7 @@ def test_what_is_not_renewed_is_taken_after_its_time(place: StoragePath) -> None
 
 def test_of_two_that_have_waited_one_takes_it(place: StoragePath) -> None:
     """Both have seen the same claim lapse."""
-    Claim(place, elsewhere("gone")).take()
+    Claim(place, elsewhere("gone")).take(Clock().wait)
     clock = Clock()
     second = Claim(place, elsewhere("b"), clock)
 
@@ -110,13 +111,13 @@ def test_of_two_that_have_waited_one_takes_it(place: StoragePath) -> None:
 def test_a_process_of_this_machine_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
     """A pipeline that was killed is started again at once; one that runs is waited for."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    Claim(tmp_path, Holder.this_process()._replace(pid=str(child.pid))).take()
+    Claim(tmp_path, Holder.this_process()._replace(pid=str(child.pid))).take(Clock().wait)
     clock = Clock()
 
-    def wait(seconds: float) -> None:
-        clock.wait(seconds)
-        if clock.now_s == 3:
+    def wait(seconds: float) -> bool:
+        if clock.now_s == 2:
             child.communicate(b"\n")
+        return clock.wait(seconds)
 
     Claim(tmp_path, elsewhere("b"), clock).take(wait)
     assert clock.waited_s == 3
@@ -126,7 +127,7 @@ def test_what_cannot_be_renewed_is_lost_after_its_time(tmp_path: Path, monkeypat
     """A storage that is away for a moment is borne."""
     clock = Clock()
     claim = Claim(tmp_path, elsewhere("a"), clock)
-    claim.take()
+    claim.take(clock.wait)
 
     def away(_: Holder) -> None:
         raise OSError("away")
@@ -147,14 +148,24 @@ def test_who_loses_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(claims, "RENEWAL_INTERVAL_S", 0.01)
     monkeypatch.setattr(Claim, "renew", lose)
-    lost = threading.Event()
-    with pytest.raises(FencedError, match="another pipeline has taken the claim"), claimed(tmp_path, on_lost=lost.set):
-        assert lost.wait(10)
+    stop = threading.Event()
+    with pytest.raises(FencedError, match="another pipeline has taken the claim"), claimed(tmp_path, stop):
+        assert stop.wait(10)
+
+
+def test_a_pipeline_that_waits_can_be_stopped(tmp_path: Path) -> None:
+    """It ends, and leaves the claim to its holder."""
+    first, stop = Claim(tmp_path, elsewhere("a")), threading.Event()
+    first.take(Clock().wait)
+    stop.set()
+    with claimed(tmp_path, stop) as is_held:
+        assert not is_held
+    first.renew()
 
 
 def test_a_block_that_ends_leaves_the_claim_free(tmp_path: Path) -> None:
     """Also one that fails."""
-    with pytest.raises(ZeroDivisionError), claimed(tmp_path, on_lost=lambda: None):
+    with pytest.raises(ZeroDivisionError), claimed(tmp_path, threading.Event()):
         _ = 1 / 0
     clock = Clock()
     Claim(tmp_path, elsewhere("b"), clock).take(clock.wait)
@@ -163,7 +174,7 @@ def test_a_block_that_ends_leaves_the_claim_free(tmp_path: Path) -> None:
 
 def test_the_machine_tells_processes_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The number of a process counts on its own machine only."""
-    Claim(tmp_path, elsewhere("a")._replace(pid="999999999")).take()
+    Claim(tmp_path, elsewhere("a")._replace(pid="999999999")).take(Clock().wait)
     clock = Clock()
     Claim(tmp_path, Holder.this_process(), clock).take(clock.wait)
     assert clock.waited_s == CLAIM_LASTS_S
