@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _DIGITS_OF_DAYS: Final = 5
+_STANDARD_ERROR: Final = Path("-")
 
 
 @click.group()
@@ -101,6 +102,12 @@ pipeline.add_command(rebuild_checkpoint)
     help="Record what Kafka no longer has and was not read in the table gaps, and go on behind it: this start only. "
     "A gap in the decisions is never passed.",
 )
+@click.option(
+    "--spark-log",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="The file for what Spark prints; - leaves it on standard error, as spark-submit does.  "
+    "[default: spark-CLUSTER.log in --data-dir]",
+)
 @metrics_port_option
 @pass_invocation
 def run(  # noqa: PLR0913 - one parameter for each option
@@ -117,6 +124,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     rules: tuple[str, ...],
     kept: tuple[str, ...],
     accepts_gap: bool,
+    spark_log: Path | None,
     metrics_port: int | None,
 ) -> None:
     """Read the topics into the tables until Ctrl-C or SIGTERM. A restart continues where it stopped."""
@@ -124,12 +132,12 @@ def run(  # noqa: PLR0913 - one parameter for each option
         from streaming.config import LoadRuleConfig, PipelineConfig
         from streaming.jobs import pipeline as job
 
-    log_file = (invocation.data_dir / f"spark-{invocation.cluster.name}.log").absolute()
+    log_file = (spark_log or invocation.data_dir / f"spark-{invocation.cluster.name}.log").absolute()
     config = PipelineConfig(
         cluster=invocation.cluster,
         kafka=invocation.kafka,
         warehouse_dir=(tables_dir or invocation.tables_dir).absolute(),
-        spark=spark_config(cores, memory_mib, master, log_file),
+        spark=spark_config(cores, memory_mib, master, None if spark_log == _STANDARD_ERROR else log_file),
         rules=parse_settings("--rule", LoadRuleConfig(), rules),
         trigger_interval_ms=trigger_interval_ms,
         maintenance_interval_ms=maintenance_interval_ms,
@@ -141,7 +149,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
         with reading(invocation):
             pass
         serve_metrics(metrics_port)
-        click.echo(f"starting Spark; the tables are in {config.warehouse_dir}, its log is {log_file} ...", err=True)
+        its_log = "" if config.spark.log_file is None else f", its log is {config.spark.log_file}"
+        click.echo(f"starting Spark; the tables are in {config.warehouse_dir}{its_log} ...", err=True)
         job.run(
             config,
             stop,

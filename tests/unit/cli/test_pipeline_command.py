@@ -5,35 +5,87 @@ from pathlib import Path
 import pytest
 
 from controlplane.cli.common.failures import ExitStatus
-from streaming.config import PipelineConfig
+from streaming.config import PipelineConfig, SparkConfig
 from streaming.jobs import pipeline as job
+from streaming.storage import ObjectPath
 from tests.helpers.commands import RunCommand
 
 
-def test_rules_reach_the_pipeline(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+class Given:
+    """What the job was given, in place of its run."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.configs: list[PipelineConfig] = []
+        self.options: list[dict[str, object]] = []
+        monkeypatch.setattr("controlplane.cli.pipeline.commands.spark_config", self._spark_config)
+        monkeypatch.setattr(job, "run", self._run)
+
+    def _spark_config(self, cores: int, memory_mib: int, master: str, log_file: Path | None) -> SparkConfig:
+        return SparkConfig((), None, cores, memory_mib, master=master, log_file=log_file)
+
+    def _run(self, config: PipelineConfig, *_: object, **named: object) -> None:
+        self.configs.append(config)
+        self.options.append(named)
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> Given:
+    """The job is not run."""
+    return Given(monkeypatch)
+
+
+def test_rules_reach_the_pipeline(cluster_command: RunCommand, given: Given, tmp_path: Path) -> None:
     """A lowered threshold that is dropped on the way would be taken for a rule that does not work."""
-    given: list[PipelineConfig] = []
-    options: list[dict[str, object]] = []
-    monkeypatch.setattr("controlplane.cli.pipeline.commands.spark_config", lambda *_: None)
-
-    def run(config: PipelineConfig, *_: object, **named: object) -> None:
-        given.append(config)
-        options.append(named)
-
-    monkeypatch.setattr(job, "run", run)
     ran = cluster_command(
         "pipeline", "run", "--tables-dir", str(tmp_path), "--trigger-interval-ms", "700",
         "--rule", "split.max_message_rate_per_s=5", "--rule", "evaluation_interval_ms=3000",
         "--keep", "load_reports=7", "--keep", "heartbeats=30", "--accept-gap",
     )  # fmt: skip
     assert ran.status == ExitStatus.DONE, ran.err
-    (config,) = given
+    (config,) = given.configs
     assert config.warehouse_dir == tmp_path
     assert config.trigger_interval_ms == 700
     assert (config.rules.split.max_message_rate_per_s, config.rules.evaluation_interval_ms) == (5, 3_000)
     assert config.rules.split.max_topics == 1_000
     assert config.keep_days == {"load_reports": 7, "heartbeats": 30}
-    assert options[0]["accepts_gap"] is True
+    assert given.options[0]["accepts_gap"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "log_file"),
+    [((), "data/spark-{cluster}.log"), (("--spark-log", "here.log"), "here.log"), (("--spark-log", "-"), None)],
+    ids=["default", "a file", "standard error"],
+)
+def test_what_spark_prints_is_kept(
+    cluster_command: RunCommand,
+    given: Given,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    log_file: str | None,
+) -> None:
+    """In the data folder, in another file, or not at all; the first line says where."""
+    monkeypatch.chdir(tmp_path)
+    ran = cluster_command("--data-dir", "data", "pipeline", "run", "--tables-dir", "delta", *words)
+    assert ran.status == ExitStatus.DONE, ran.err
+    (config,) = given.configs
+    wanted = None if log_file is None else tmp_path / log_file.format(cluster=config.cluster.name)
+    assert config.spark.log_file == wanted
+    assert ("its log is" in ran.err) == (wanted is not None)
+
+
+def test_places_of_tables_and_checkpoints(cluster_command: RunCommand, given: Given, tmp_path: Path) -> None:
+    """Tables in an object store, and checkpoints on a disk."""
+    ran = cluster_command(
+        "pipeline", "run", "--tables-dir", "s3a://tables/eu/", "--checkpoints-dir", str(tmp_path / "checkpoints")
+    )
+    assert ran.status == ExitStatus.DONE, ran.err
+    (config,) = given.configs
+    assert config.warehouse_dir == ObjectPath("tables", "eu")
+    assert config.checkpoint_dir("intents") == tmp_path / "checkpoints" / "intents"
+    refused = cluster_command("pipeline", "run", "--tables-dir", "hdfs://tables/eu")
+    assert refused.status == ExitStatus.CALLED_WRONGLY
+    assert "is no place for tables" in refused.err
 
 
 @pytest.mark.parametrize(
