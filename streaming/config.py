@@ -25,8 +25,8 @@ class SparkConfig:
         java_home: the Java to run on; None leaves it to JAVA_HOME and the PATH.
         cores: the number of tasks that run at once, and of parts into which data is shuffled.
         master: where executors are asked for, such as ``spark://host:7077``; empty: they are threads of the driver.
-            Executors need the tables' folder at the same place as the driver. Started by spark-submit, the session has
-            the master, memory and jars that spark-submit was given.
+            Executors need the tables' folder at the same place as the driver, unless it is in an object store. Started
+            by spark-submit, the session has the master, memory and jars that spark-submit was given.
         log_file: gets what Spark's JVM and its Python workers print; None leaves it on standard error. Started by
             spark-submit, the JVM runs already, and its output is spark-submit's.
         driver_memory_mib: heap of the one JVM.

@@ -7,7 +7,7 @@ from deltalake.exceptions import DeltaError
 
 from controlplane.config import ClusterConfig
 from controlplane.errors import PrerequisiteError
-from streaming.checkpoints import Offsets, make_checkpoint, stored_query_id
+from streaming.checkpoints import HOW_TO_MEND, Offsets, make_checkpoint, stored_query_id
 from streaming.contracts.records import tables_of
 from streaming.gaps import GapsTable, KeptOffsets
 from streaming.storage import StoragePath
@@ -68,7 +68,7 @@ def _take_back_newest_batch(warehouse_dir: StoragePath, topic: str, query_id: st
                 _take_back(place, query_id, batch)
             except DeltaError as error:
                 message = f"the newest batch of {place} cannot be taken back, because an older version is gone: {error}"
-                raise PrerequisiteError(message) from error
+                raise PrerequisiteError(f"{message}; {HOW_TO_MEND}") from error
 
 
 def _take_back(place: str, query_id: str, batch: int) -> None:

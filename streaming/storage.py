@@ -52,10 +52,6 @@ class ObjectPath:
         """Itself: a key is never relative."""
         return self
 
-    def as_uri(self) -> str:
-        """The URI."""
-        return str(self)
-
     def exists(self) -> bool:
         """Whether there is an object with this key, or one below it."""
         from pyarrow.fs import FileType

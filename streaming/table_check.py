@@ -4,7 +4,7 @@ Compared are offsets, piece by piece: what is in memory does not grow with the l
 over the whole table. Decisions are compared by the record that completes them, and by their seq.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile
 from typing import Final, TypeAlias
@@ -15,12 +15,11 @@ import numpy.typing as npt
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import Framing, framing_with
 from controlplane.codec.inputs import decode_input
-from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
+from controlplane.config import DEAD_LETTERS, DECISIONS
 from controlplane.errors import InvalidInputError, LogContinuityError
 from streaming.checkpoints import Offsets, read_checkpoint
 from streaming.config import PipelineConfig
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, tables_of
-from streaming.contracts.table import TableContract
 from streaming.decode import RawRow
 from streaming.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated, written_up_to
 from streaming.newest_decision import newest_decision
@@ -29,11 +28,6 @@ from streaming.transforms.decision_rows import LogRecord, part_of
 
 CommittedRecords: TypeAlias = Callable[[str, int, range], Iterable[RawRow]]
 """The committed records of a topic's partition in a span of offsets, in order."""
-
-TABLES_OF_TOPIC: Final[Mapping[str, Sequence[TableContract]]] = {
-    topic: tables_of(topic) for topic in (DECISIONS, MEMBERSHIP, INTENTS, HEARTBEATS, LOAD_REPORTS, DEAD_LETTERS)
-}
-"""The tables that hold a topic's records, each record one of them; dead letters last, which the others ask for."""
 
 _PIECE_OFFSETS: Final = 500_000
 """How many offsets of a partition are compared at once."""
@@ -93,11 +87,11 @@ class TableCheck:
             LogUnavailableError: Kafka does not answer.
             PrerequisiteError: a checkpoint is damaged.
         """
-        for topic, tables in TABLES_OF_TOPIC.items():
+        for topic in TABLE_OF_TOPIC:
             report = TopicReport(topic)
             passed = self._passed(topic)
             # Opened when it is known how far the stream is: what is committed later is not asked for.
-            stored = [stored_offsets(self._config.warehouse_dir, table) for table in tables]
+            stored = [stored_offsets(self._config.warehouse_dir, table) for table in tables_of(topic)]
             self._compare(report, passed, stored)
             for partition, extent in sorted(joined_extents(each.extents(topic) for each in stored).items()):
                 for piece in _pieces(extent):
@@ -117,7 +111,7 @@ class TableCheck:
         topic = report.topic
         kept = self._kept(topic)
         if not passed:
-            report.notes.append("the stream has not read anything yet")
+            self._tell_without_checkpoint(report, stored)
             return
         try:
             refuse_recreated(topic, passed, kept)
@@ -136,6 +130,13 @@ class TableCheck:
                 unanswered = np.setdiff1d(np.setdiff1d(refused, answered), unsettled)
                 told = report.notes if self._letters_are_behind else report.problems
                 _tell(told, topic, partition, "refused and without a dead letter", unanswered)
+
+    def _tell_without_checkpoint(self, report: TopicReport, stored: Sequence[StoredOffsets]) -> None:
+        if any(each.extents(report.topic) for each in stored):
+            folder = self._config.checkpoint_dir(TABLE_OF_TOPIC[report.topic].name)
+            report.problems.append(f"{report.topic} has rows, and no checkpoint in {folder}: nothing was compared")
+        else:
+            report.notes.append("the stream has not read anything yet")
 
     def _found(self, topic: str, partition: int, span: range) -> Iterator[tuple[range, "_Found"]]:
         """What Kafka has of a partition, piece by piece."""

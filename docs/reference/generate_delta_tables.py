@@ -24,7 +24,7 @@ names, at once and without Java by DuckDB, or with `--engine spark` by Spark SQL
 ([questions](../how-to/ask-the-tables.md)). In DuckDB's dialect lists begin at 1, and `unnest` makes rows of a list. Any
 Delta reader can read the tables: each is a folder of its name. Released columns are never renamed, removed
 or given another type. The columns `topic`, `partition`, `offset` and `append_time_ms` identify the record of the log
-from which a row was written. At the end stand three views.
+from which a row was written. At the end stand views over them.
 """
 
 

@@ -19,10 +19,10 @@ from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.columns import column, spark_type
 from streaming.contracts.table import BUCKET_COLUMN, CURRENT_PROPERTIES, TableContract
 
-_TICK: Final = column(
+_EVALUATED: Final = column(
     "evaluated_ms", LongType(), "Log time at which the rule was evaluated, in milliseconds since 1970, rounded down."
 )
-_DAY_OF_TICK: Final = column("day", DateType(), "The day of `evaluated_ms` in UTC.")
+_DAY_OF_EVALUATION: Final = column("day", DateType(), "The day of `evaluated_ms` in UTC.")
 
 MESSAGE_LOAD_TYPE: Final = spark_type(MessageLoad)
 TIME_AVERAGE_TYPE: Final = StructType(
@@ -128,7 +128,7 @@ BUNDLE_LOAD_HISTORY_TABLE: Final = TableContract(
     name="bundle_load_history",
     row="What one node reported of a bundle in a window of append time, or a part of it: the view "
     "`bundle_load_windows` adds up the parts.",
-    written="Some seconds after the end of each window, from `load_reports`; each report counts once, a late one in a "
+    written="Some 40 s after the end of each window, from `load_reports`; each report counts once, a late one in a "
     "further row. Samples that cannot be true do not count. Nor do reports of a process that stand in their partition "
     "behind one, with figures of the node that can be true, of a later process of the same node.",
     key=("bundle_id", "window_start_ms", "partition", "first_offset"),
@@ -154,8 +154,8 @@ _CANDIDATE_HEAD: Final = (
         "candidate_id", StringType(), "Action, bundle and the newest report that counted; the same in `candidates`."
     ),
     column("bundle_id", StringType(), "The bundle."),
-    _TICK,
-    _DAY_OF_TICK,
+    _EVALUATED,
+    _DAY_OF_EVALUATION,
     column("namespace", StringType(), "The namespace of the bundle."),
     column("node_id", StringType(), "The node that reported it."),
     column("rule", StringType(), "The rule that chose it."),

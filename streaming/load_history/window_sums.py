@@ -6,7 +6,6 @@ begun anew whenever they have become many: the memory depends neither on the bun
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,10 +18,12 @@ from pyspark.sql.types import LongType, StructField, StructType
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.sample_fold import are_plausible
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
+from streaming.history_files import HistoryFiles
 from streaming.load_history.processes import NodePlace, Process
 from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, loads_of, offsets_of, one_chunk
 from streaming.storage import StoragePath
-from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, read_in_parts
+from streaming.table_files import WRITTEN_TYPE, WrittenFile, read_in_parts
+from streaming.transforms.record_rows import without_day
 
 _SAMPLES_AT_ONCE: Final = 500_000
 """How many samples are added up at once."""
@@ -31,7 +32,7 @@ _KEPT_SUMS: Final = 300_000
 _HEADS: Final = ("partition", "offset", "append_time_ms", "node_id", "incarnation")
 _COUNTS: Final = ("topic_count", "producer_count", "consumer_count")
 _COLUMNS: Final = frozenset([*_HEADS, *(f"bundles.{name}" for name in ("bundle_id", *MessageLoad._fields, *_COUNTS))])
-_ROWS: Final = to_arrow_schema(BUNDLE_LOAD_HISTORY_TABLE.schema)
+_ROWS: Final = without_day(BUNDLE_LOAD_HISTORY_TABLE)
 _RESULT_TYPE: Final = StructType([StructField("report_count", LongType()), StructField("file", WRITTEN_TYPE)])
 """One row says how many reports were read; the others, which files were written."""
 _RESULT: Final = to_arrow_schema(_RESULT_TYPE)
@@ -207,11 +208,9 @@ class _Sums:
     def _write(self) -> None:
         """Write the sums, a file for each day, and begin anew."""
         if self._sums is not None and self._sums.num_rows:
-            rows = self._rows(self._sums)
-            for day in rows["day"].unique():
-                writer = TableFileWriter(self._folder, "day", day.as_py().isoformat(), _ROWS)
-                writer.write(rows.filter(pc.equal(rows["day"], day)))
-                self._files.append(writer.close())
+            files = HistoryFiles(self._folder, BUNDLE_LOAD_HISTORY_TABLE, dated_by="window_start_ms")
+            files.write(self._rows(self._sums))
+            self._files += files.close()
         self._begin()
 
     def _rows(self, sums: pa.Table) -> pa.Table:
@@ -221,11 +220,9 @@ class _Sums:
         def of_reporter(values: Iterable[object], kind: pa.DataType) -> pa.ChunkedArray:
             return pa.chunked_array([pa.array(list(values), kind)]).take(number)
 
-        days = [datetime.fromtimestamp(start_ms / 1_000, UTC).date() for start_ms in starts_ms]
         columns = {
             "bundle_id": sums["bundle_id"],
             "window_start_ms": of_reporter(starts_ms, pa.int64()),
-            "day": of_reporter(days, pa.date32()),
             "node_id": of_reporter(node_ids, pa.string()),
             "namespace": pc.replace_substring_regex(sums["bundle_id"], "(^|/)[^/]*$", ""),
             "window_ms": pa.repeat(self._window_ms, sums.num_rows),

@@ -72,7 +72,7 @@ def submitted(
         "kafka.example:9092": world.kafka.bootstrap_servers,
         "--cluster eu": f"--cluster {world.cluster.name}",
         "/shared/delta": str(world.warehouse_dir),
-        "pipeline run": "pipeline run --trigger-interval-ms 500",
+        "pipeline run": "pipeline run --buckets 4 --trigger-interval-ms 500",
         _SUBMIT: f"exec {_SUBMIT}",
         **(here or {}),
     }

@@ -122,10 +122,10 @@ def test_missing_and_doubled_rows_are_told(checked: Checked) -> None:
     checked.remove(DECISIONS_TABLE.name, "seq = 4")
     (fourth,) = checked.log.records[TopicPartition(DECISIONS, 0)][3:4]
     assert checked.problems() == [
-        f"decisions[0]: 1 missing, first {fourth.offset}",
-        "decisions by seq: 1 missing, first 4",
         f"heartbeats[2]: 1 missing, first {record.offset}",
         f"heartbeats[2]: 1 more than once, first {doubled.offset}",
+        f"decisions[0]: 1 missing, first {fourth.offset}",
+        "decisions by seq: 1 missing, first 4",
     ]
 
 
@@ -199,7 +199,10 @@ def test_decisions_whose_first_part_is_forgotten_are_not_asked_for(checked: Chec
 
 
 def test_a_stream_that_never_ran_is_told(checked: Checked) -> None:
-    """Its table is empty, and nothing is missing yet."""
+    """Its table is empty, and nothing is missing yet; with rows it is the checkpoint that was not found."""
     folder = local(checked.config.checkpoint_dir(MEMBERSHIP))
     folder.rename(folder.with_name("gone"))
+    assert checked.problems() == [f"membership has rows, and no checkpoint in {folder}: nothing was compared"]
+    checked.remove(MEMBERSHIP, "offset >= 0")
     assert checked.reports()[MEMBERSHIP].notes == ["the stream has not read anything yet"]
+    assert checked.problems() == []

@@ -54,8 +54,9 @@ pipeline.add_command(rebuild_checkpoint)
     "--master",
     default="",
     metavar="URL",
+    show_default="they are threads of this process",
     help="Where executors are asked for, such as spark://host:7077. They need the tables' folder at the same place, "
-    "and this Python environment.  [default: they are threads of this process]",
+    "unless it is in an object store, and this Python environment.",
 )
 @click.option("--memory-mib", type=click.IntRange(min=512), default=1_024, help="Heap of Spark's JVM.")
 @click.option(

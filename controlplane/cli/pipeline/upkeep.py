@@ -1,5 +1,6 @@
 """``controlplane pipeline check`` and ``rebuild-checkpoint``: whether the tables are whole, and mending what is not."""
 
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -76,11 +77,12 @@ def rebuild_checkpoint(
 ) -> None:
     """Make the checkpoint of a topic's stream anew, from the rows of its table, if it is lost or damaged.
 
-    No pipeline may run. The next start goes on behind the newest row of each partition; the former checkpoint is kept
-    beside the new one.
+    No pipeline may run. The newest batch is taken out of the topic's tables, and the next start goes on behind the
+    newest row that is left in each partition. The former checkpoint is kept beside the new one.
     """
     with needs_spark():
         from streaming import rebuilt_checkpoint
+        from streaming.claim import claimed
         from streaming.contracts.records import TABLE_OF_TOPIC
 
     config = _config(invocation, tables_dir, checkpoints_dir)
@@ -88,7 +90,8 @@ def rebuild_checkpoint(
     folder = config.checkpoint_dir(TABLE_OF_TOPIC[topic].name)
     with reading(invocation) as source:
         kept = partial(kept_by, source.reader)
-        made = rebuilt_checkpoint.rebuild_checkpoint(config.warehouse_dir, folder, invocation.cluster, topic, kept)
+        with claimed(config.warehouse_dir, threading.Event()):
+            made = rebuilt_checkpoint.rebuild_checkpoint(config.warehouse_dir, folder, invocation.cluster, topic, kept)
     places = ", ".join(f"{topic}[{partition}]@{offset}" for partition, offset in sorted(made.begin.items()))
     click.echo(f"the next start of the pipeline reads on from {places}")
     if made.former is not None:
