@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole
+from streaming.claim import claimed
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import HEARTBEATS_TABLE, LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
@@ -165,6 +167,8 @@ def test_each_step_mends_what_it_is_for(pipeline: Pipeline) -> None:
     assert f"the table {pipeline.tables / INTENTS} cannot be made or read" in pipeline.refused()
     assert pipeline.do("table").returncode == 0
     assert "membership is damaged: offsets/0 is empty" in pipeline.refused()
+    with claimed(pipeline.tables, threading.Event()):
+        assert "another pipeline writes the tables" in pipeline.do("checkpoint").stderr
     assert "membership[" in pipeline.do("checkpoint").stdout
     assert "Kafka no longer has heartbeats[2]@3 to 4" in pipeline.refused()
     checked = pipeline.do("check")
