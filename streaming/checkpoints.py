@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from controlplane.errors import PrerequisiteError
+from controlplane.errors import PrerequisiteError, RetryableError
 from streaming.storage import ObjectPath, StoragePath
 
 Offsets = Mapping[int, int]
@@ -24,6 +24,8 @@ Offsets = Mapping[int, int]
 
 _VERSION: Final = "v1"
 _METADATA: Final = Path("metadata")
+_FORMER: Final = ".former-"
+"""Stands in the name of a checkpoint that was moved aside, before the time."""
 _FIRST_BATCH: Final = Path("sources", "0", "0")
 _LEADING_ZERO: Final = b"\x00"
 """Spark begins the file of the first batch's offsets with it."""
@@ -68,7 +70,7 @@ def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:
     if not (folder / "metadata").exists():
         return None
     query_id = _field(folder, _METADATA, _parsed(folder, _METADATA, _text(folder, _METADATA)), "id")
-    planned, committed = _newest(folder / "offsets"), _newest(folder / "commits")
+    committed, planned = _newest(folder / "commits"), _newest(folder / "offsets")  # a running stream plans first
     if planned is None and committed is None:
         return Checkpoint(folder, str(query_id), None, {}, {}, is_committed=True, planned_at_ms=None)
     if planned is None or (committed is None and planned > 0):
@@ -88,9 +90,13 @@ def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:
 
 
 def stored_query_id(folder: StoragePath) -> str | None:
-    """The id under which the stream's batches are written; None if the checkpoint does not tell it any more."""
+    """The id under which the stream's batches are written; None if the checkpoint does not tell it any more.
+
+    If the checkpoint was moved aside by :func:`move_aside`, and none was made since, it is that one's.
+    """
+    told = _former(folder)[-1] if isinstance(folder, Path) and not folder.exists() and _former(folder) else folder
     try:
-        return str(_field(folder, _METADATA, _parsed(folder, _METADATA, _text(folder, _METADATA)), "id"))
+        return str(_field(told, _METADATA, _parsed(told, _METADATA, _text(told, _METADATA)), "id"))
     except PrerequisiteError:
         return None
 
@@ -113,41 +119,58 @@ def move_behind(checkpoint: Checkpoint, topic: str, firsts: Offsets) -> None:
         _replace_offsets(checkpoint.folder, _before(batch), topic, _behind(checkpoint.begin, firsts))
 
 
-def make_checkpoint(folder: StoragePath, topic: str, begin: Offsets) -> StoragePath | None:
-    """Make a checkpoint with which a stream begins at these offsets. It has a new id: Delta knows none of its batches.
+def move_aside(folder: StoragePath) -> Path | None:
+    """Move a checkpoint aside, so that no stream starts with it.
+
+    Returns:
+        Where it is now; None if there was none.
+
+    Raises:
+        PrerequisiteError: it is in an object store.
+    """
+    if not folder.exists():
+        return None
+    if isinstance(folder, ObjectPath):
+        message = f"the checkpoint {folder} is in an object store, where nothing can be renamed: copy it elsewhere "
+        raise PrerequisiteError(f"{message}by the store's own tools, delete it, and try again")
+    return folder.rename(folder.with_name(f"{folder.name}{_FORMER}{_now_ms()}"))
+
+
+def make_checkpoint(folder: StoragePath, topic: str, begin: Offsets) -> str:
+    """Make a checkpoint with which a stream begins at these offsets, behind a batch 0 that is done.
 
     Args:
-        folder: the checkpoint's; one that is there is moved aside.
+        folder: the checkpoint's; there is none yet.
         topic: the topic's whole name in Kafka.
         begin: the first offset of each partition.
 
     Returns:
-        Where the former checkpoint is now; None if there was none.
-
-    Raises:
-        PrerequisiteError: a former one is in an object store.
+        Its new id, under which no table knows any batch.
     """
-    now_ms = time.time_ns() // 1_000_000
+    query_id = str(uuid.uuid4())
     if isinstance(folder, ObjectPath):
-        if folder.exists():
-            message = f"the checkpoint {folder} is in an object store, where nothing can be renamed: copy it elsewhere "
-            raise PrerequisiteError(f"{message}by the store's own tools, delete it, and try again")
-        _fill(folder, topic, begin, now_ms)
-        return None
-    made = folder.with_name(f"{folder.name}.new-{now_ms}")
-    _fill(made, topic, begin, now_ms)
-    former = None
-    if folder.exists():
-        former = folder.rename(folder.with_name(f"{folder.name}.former-{now_ms}"))
+        _fill(folder, topic, begin, query_id)
+        return query_id
+    made = folder.with_name(f"{folder.name}.new-{_now_ms()}")
+    _fill(made, topic, begin, query_id)
     made.rename(folder)
-    return former
+    return query_id
 
 
-def _fill(folder: StoragePath, topic: str, begin: Offsets, now_ms: int) -> None:
+def _former(folder: Path) -> list[Path]:
+    """The checkpoints that were moved aside, the newest one last."""
+    return sorted(folder.parent.glob(f"{folder.name}{_FORMER}*"))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _fill(folder: StoragePath, topic: str, begin: Offsets, query_id: str) -> None:
     for inner in ("offsets", "commits"):
         (folder / inner).mkdir(parents=True)
-    head = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
-    _write(folder / "metadata", json.dumps({"id": str(uuid.uuid4())}).encode())
+    head = {"batchWatermarkMs": 0, "batchTimestampMs": _now_ms(), "conf": {}}
+    _write(folder / "metadata", json.dumps({"id": query_id}).encode())
     _write(folder / "offsets" / "0", "\n".join((_VERSION, json.dumps(head), _told(topic, begin))).encode())
     _write(folder / "commits" / "0", f'{_VERSION}\n{{"nextBatchWatermarkMs":0}}'.encode())
 
@@ -189,11 +212,13 @@ def _text(folder: StoragePath, place: Path) -> str:
     path = folder / place
     try:
         content, told = path.read_bytes(), _told_sum(path)
-    except OSError as error:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         raise _damaged(folder, f"{place} cannot be read: {error.strerror or error}") from error
+    except OSError as error:
+        raise RetryableError(f"the checkpoint {folder} cannot be read now: {error}") from error
     if not content:
         raise _damaged(folder, f"{place} is empty")
-    if told is not None and told != _sum_of(content):
+    if told and told != _sum_of(content):  # a crash may leave an empty one
         raise _damaged(folder, f"{place} does not have the sum that is kept beside it")
     return content.decode(errors="replace")
 

@@ -34,6 +34,9 @@ _APP_ID: Final = "controlplane.pipeline"
 _LOOK_INTERVAL_S: Final = 1.0
 _PROPERTIES: Final = {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 1 hours"}
 
+_STORAGE: Final = {"timeout": "5s", "retry_timeout": "8s"}
+"""Of an object store: a renewal that gets no answer has failed before the next one is due."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -86,10 +89,10 @@ class Claim:
         self._renewed_at_s = monotonic_s()
         folder = str(warehouse_dir / _FOLDER)
         try:
-            if not DeltaTable.is_deltatable(folder):
+            if not DeltaTable.is_deltatable(folder, _STORAGE):
                 schema = Schema([Field("token", PrimitiveType("string"))])
-                DeltaTable.create(folder, schema, mode="ignore", configuration=_PROPERTIES)
-            self._table = DeltaTable(folder)
+                DeltaTable.create(folder, schema, mode="ignore", configuration=_PROPERTIES, storage_options=_STORAGE)
+            self._table = DeltaTable(folder, storage_options=_STORAGE)
         except (DeltaError, OSError) as error:
             raise PrerequisiteError(f"the folder of the tables, {self._place}, cannot be claimed: {error}") from error
 
@@ -112,7 +115,7 @@ class Claim:
         while holder is not None and not holder.is_gone and self._monotonic_s() < watched_until_s:
             if wait(_LOOK_INTERVAL_S):
                 return False
-            self._table.update_incremental()
+            self._refresh()
             if self._table.version() != version:
                 version, holder = self._table.version(), self._newest()
                 if holder is not None and not holder.is_gone:
@@ -129,28 +132,51 @@ class Claim:
         Raises:
             FencedError: another process has it, or it could not be renewed for :data:`CLAIM_LASTS_S`.
         """
+        is_taken = False
+        try:
+            is_taken = not self._is_renewed()
+        except Exception as error:  # noqa: BLE001 - delta-rs raises errors of many kinds
+            _log.warning("the claim on the tables is renewed later", error=str(error))
+        if is_taken:
+            raise FencedError(f"another pipeline has taken the claim on the tables in {self._place}")
+        if self.has_lapsed:
+            raise FencedError(f"the claim on the tables in {self._place} could not be renewed for {CLAIM_LASTS_S:g} s")
+
+    @property
+    def has_lapsed(self) -> bool:
+        """Whether another process may have it by now."""
+        return self._monotonic_s() - self._renewed_at_s >= CLAIM_LASTS_S
+
+    def _is_renewed(self) -> bool:
+        """Commit once more; false: another process has it."""
         try:
             self._commit(self._holder)
-        except CommitFailedError as error:
-            raise FencedError(f"another pipeline has taken the claim on the tables in {self._place}") from error
-        except (DeltaError, OSError) as error:
-            if self._monotonic_s() - self._renewed_at_s >= CLAIM_LASTS_S:
-                message = f"the claim on the tables in {self._place} could not be renewed for {CLAIM_LASTS_S:g} s"
-                raise FencedError(f"{message}: {error}") from error
-            _log.warning("the claim on the tables is renewed later", error=str(error))
+        except CommitFailedError:
+            self._refresh()
+            newest = self._newest()
+            # An earlier renewal may have come to be although its answer did not come.
+            return newest is not None and newest.token == self._holder.token
+        return True
 
     def release(self) -> None:
         """Give it up, so that the next process need not wait; it does no harm if that fails."""
         try:
             self._commit(self._holder._replace(released="yes"))
-        except (DeltaError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - delta-rs raises errors of many kinds
             _log.warning("the claim on the tables is left to lapse", error=str(error))
+
+    def _refresh(self) -> None:
+        try:
+            self._table.update_incremental()
+        except (DeltaError, OSError) as error:
+            raise PrerequisiteError(f"the folder of the tables, {self._place}, cannot be claimed: {error}") from error
 
     def _newest(self) -> Holder | None:
         (commit,) = self._table.history(1)
         return Holder(*(commit[name] for name in Holder._fields)) if "token" in commit else None
 
     def _commit(self, holder: Holder) -> None:
+        began_s = self._monotonic_s()
         number = self._table.transaction_version(_APP_ID)
         self._table.create_write_transaction(
             [],
@@ -161,8 +187,8 @@ class Claim:
                 app_transactions=[Transaction(_APP_ID, 0 if number is None else number + 1)],
             ),
         )
-        self._table.update_incremental()
-        self._renewed_at_s = self._monotonic_s()
+        self._renewed_at_s = began_s
+        self._refresh()
 
     def _refused(self, holder: Holder) -> PrerequisiteError:
         return PrerequisiteError(
@@ -201,13 +227,23 @@ def claimed(warehouse_dir: StoragePath, stop: threading.Event) -> Iterator[bool]
                 stop.set()
                 return
 
-    thread = threading.Thread(target=renew, name="claim", daemon=True)
-    thread.start()
+    def watch() -> None:
+        """A renewal may hang."""
+        while not ended.wait(_LOOK_INTERVAL_S):
+            if claim.has_lapsed:
+                errors.append(FencedError(f"the claim on the tables in {warehouse_dir} has lapsed"))
+                stop.set()
+                return
+
+    threads = [threading.Thread(target=each, name="claim", daemon=True) for each in (renew, watch)]
+    for thread in threads:
+        thread.start()
     try:
         yield True
     finally:
         ended.set()
-        thread.join()
+        for thread in threads:
+            thread.join(RENEWAL_INTERVAL_S)
         if not errors:
             claim.release()
     if errors:
@@ -216,8 +252,10 @@ def claimed(warehouse_dir: StoragePath, stop: threading.Event) -> Iterator[bool]
 
 def _machine() -> str:
     """What tells the processes of this machine, or of this container, from those of others."""
-    numbering = Path("/proc/self/ns/pid")
-    return f"{socket.gethostname()}/{numbering.stat().st_ino if numbering.exists() else uuid.getnode()}"
+    numbering, boot = Path("/proc/self/ns/pid"), Path("/proc/sys/kernel/random/boot_id")
+    if not (numbering.exists() and boot.exists()):
+        return f"{socket.gethostname()}/{uuid.getnode()}"
+    return f"{socket.gethostname()}/{numbering.stat().st_ino}/{boot.read_text(encoding='ascii').strip()}"
 
 
 def _runs(pid: int) -> bool:

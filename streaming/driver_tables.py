@@ -5,9 +5,10 @@ table, also not for its upkeep: on an object store it would not see the commits 
 """
 
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,9 @@ from streaming.contracts.table import BUCKET_COLUMN, TableContract
 from streaming.created_tables import stored_bucket_count
 from streaming.storage import StoragePath
 from streaming.table_files import WrittenFile
+
+_LAST_WRITER: Final = "controlplane.writer"
+"""The application transaction whose number is the hash of the name of the writer that committed last."""
 
 
 class DriverTable:
@@ -38,8 +42,10 @@ class DriverTable:
         self._warehouse_dir = warehouse_dir
         self._app_id = app_id
         self._schema = pa.schema(self._table.schema().to_arrow())
+        self._writer = zlib.crc32(app_id.encode())
         self._positions: dict[str, int | None] = {}
         self.position(app_id)
+        self.position(_LAST_WRITER)
 
     def has(self, version: int) -> bool:
         """Whether the writer's version is written, or a later one."""
@@ -49,6 +55,11 @@ class DriverTable:
     def written_version(self) -> int | None:
         """The writer's version with which it was last written, as far as this writer knows; None: it never was."""
         return self.position(self._app_id)
+
+    @property
+    def was_written_by_another(self) -> bool:
+        """Whether the last commit of a writer, as far as this one knows, has another name than its own."""
+        return self.position(_LAST_WRITER) not in (None, self._writer)
 
     @property
     def bucket_count(self) -> int:
@@ -114,9 +125,8 @@ class DriverTable:
         self._write(rows, version, mode="overwrite", predicate=predicate)
 
     def append_files(self, files: Sequence[WrittenFile], version: int) -> None:
-        """Add the rows of files that executors wrote."""
-        if files:
-            self._commit(files, {self._app_id: version}, mode="append")
+        """Add the rows of files that executors wrote, which may be none: the version is written in any case."""
+        self._commit(files, {self._app_id: version}, mode="append")
 
     def append_files_at(self, files: Sequence[WrittenFile], positions: Mapping[str, int]) -> None:
         """Add the rows of files, which may be none, and write how far the writer is, in one commit.
@@ -165,12 +175,13 @@ class DriverTable:
             )
 
     @contextmanager
-    def _committing(self, positions: Mapping[str, int]) -> Iterator[CommitProperties]:
-        """One commit, unless another process has written under one of these names since this writer looked.
+    def _committing(self, written: Mapping[str, int]) -> Iterator[CommitProperties]:
+        """One commit, unless another process has written since this writer looked, under its name or another one.
 
         A process that does so between this look and the commit is found by Delta: it refuses the second transaction of
         a name upon the same version.
         """
+        positions = {**written, _LAST_WRITER: self._writer}
         self._table.update_incremental()  # upkeep commits, too, and removes what only an older version needs
         for name in positions:
             stored, known = self._table.transaction_version(name), self._positions.get(name)

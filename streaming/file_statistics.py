@@ -60,7 +60,8 @@ class FileStatistics:
             "maxValues": self._greatest,
             "nullCount": self._null_counts,
         }
-        return json.dumps(told)
+        # Characters stand for themselves: delta-rs takes two escapes that are one character for another character.
+        return json.dumps(told, ensure_ascii=False)
 
 
 def _at_most(bound: _Bound) -> _Bound:

@@ -11,7 +11,7 @@ from controlplane.errors import LogContinuityError
 from streaming.checkpoints import HOW_TO_MEND, Checkpoint, Offsets, move_behind, read_checkpoint
 from streaming.config import PipelineConfig
 from streaming.contracts.gaps import GAPS_TABLE
-from streaming.contracts.records import TABLE_OF_TOPIC
+from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.driver_tables import DriverTable
 from streaming.storage import StoragePath
 
@@ -141,9 +141,10 @@ def go_on(config: PipelineConfig, topic: str, kept: Mapping[int, range], now_ms:
 
 
 def written_up_to(config: PipelineConfig, topic: str, checkpoint: Checkpoint) -> Offsets:
-    """The next offset of each partition that is not in the table: a batch may be in it that is not committed."""
-    table = DriverTable(config.warehouse_dir, TABLE_OF_TOPIC[topic], checkpoint.query_id)
-    is_written = checkpoint.batch is not None and table.has(checkpoint.batch)
+    """The next offset of each partition that is not in the tables: a batch may be in them that is not committed."""
+    tables = [DriverTable(config.warehouse_dir, table, checkpoint.query_id) for table in tables_of(topic)]
+    batch = checkpoint.batch
+    is_written = batch is not None and all(table.has(batch) for table in tables)
     return checkpoint.end if is_written else checkpoint.begin
 
 

@@ -1,17 +1,28 @@
 """Making a lost or damaged checkpoint anew, from what its stream has written."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
 
+import structlog
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from controlplane.config import ClusterConfig
+from controlplane.config import HEARTBEATS, LOAD_REPORTS, ClusterConfig
 from controlplane.errors import PrerequisiteError
-from streaming.checkpoints import HOW_TO_MEND, Offsets, make_checkpoint, stored_query_id
-from streaming.contracts.records import tables_of
+from streaming.checkpoints import HOW_TO_MEND, Offsets, make_checkpoint, move_aside, stored_query_id
+from streaming.contracts.loads import BROKER_LOAD_TABLE
+from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE, tables_of
+from streaming.contracts.table import TableContract
+from streaming.driver_tables import DriverTable
 from streaming.gaps import GapsTable, KeptOffsets
 from streaming.storage import StoragePath
-from streaming.stored_offsets import joined_extents, stored_offsets
+from streaming.stored_offsets import StoredOffsets, joined_extents, stored_offsets
+
+_LAST_TABLE: Final[Mapping[str, TableContract]] = {HEARTBEATS: TICKS_TABLE, LOAD_REPORTS: BROKER_LOAD_TABLE}
+"""The table that a stream writes last, after that of its topic, of streams that write several."""
+
+_log = structlog.get_logger(__name__)
 
 
 class RebuiltCheckpoint(NamedTuple):
@@ -23,7 +34,7 @@ class RebuiltCheckpoint(NamedTuple):
     """
 
     begin: Offsets
-    former: StoragePath | None
+    former: Path | None
 
 
 def rebuild_checkpoint(
@@ -31,10 +42,14 @@ def rebuild_checkpoint(
 ) -> RebuiltCheckpoint:
     """Make a checkpoint with which the stream of a topic goes on behind the newest row of each partition.
 
-    A stream writes its tables one after the other, and may have been killed between two of them. So its newest batch
-    is taken back first, if the former checkpoint still has the id by which the tables know the stream: it is read
-    again. The batch before it is in every table, because batches follow one another. Records behind the newest row that
-    were refused are read, and refused, a second time. Of a partition without rows everything that Kafka has is read.
+    A stream that writes several tables may have been killed between two of them. Then its newest batch is taken out of
+    the topic's table, to be read again, if Kafka still has it and the former checkpoint has the id by which the tables
+    know the stream. The batch before it is in every table, because batches follow one another. Records behind the
+    newest row that were refused are read, and refused, a second time. Of a partition without rows everything that Kafka
+    has is read.
+
+    The former checkpoint is moved aside before any row is taken out: a crash afterwards leaves tables without a
+    checkpoint, with which no pipeline starts, and which this function mends.
 
     Args:
         warehouse_dir: the folder of the tables; no pipeline writes them meanwhile.
@@ -45,36 +60,49 @@ def rebuild_checkpoint(
 
     Raises:
         PrerequisiteError: the newest batch cannot be taken back, or the former checkpoint cannot be moved aside.
+        RetryableError: Kafka or the checkpoint's storage does not answer.
     """
+    there = kept(topic)
     query_id = stored_query_id(folder)
-    if query_id is not None:
-        _take_back_newest_batch(warehouse_dir, topic, query_id)
+    former = move_aside(folder)
+    if query_id is not None and topic in _LAST_TABLE:
+        _take_back_partial_batch(warehouse_dir, topic, query_id, there)
     stored = joined_extents(stored_offsets(warehouse_dir, table).extents(topic) for table in tables_of(topic))
-    begin = {partition: offsets.start for partition, offsets in kept(topic).items()}
+    begin = {partition: offsets.start for partition, offsets in there.items()}
     begin.update({partition: offsets.stop for partition, offsets in stored.items()})
     for gap in GapsTable(warehouse_dir).recorded(topic):
         begin[gap.partition] = max(begin.get(gap.partition, 0), gap.offsets.stop)
-    return RebuiltCheckpoint(begin, make_checkpoint(folder, cluster.topic(topic), begin))
+    made = make_checkpoint(folder, cluster.topic(topic), begin)
+    for table in tables_of(topic):
+        DriverTable(warehouse_dir, table, made).append_files((), 0)
+    return RebuiltCheckpoint(begin, former)
 
 
-def _take_back_newest_batch(warehouse_dir: StoragePath, topic: str, query_id: str) -> None:
-    """Give each table of a topic the version before the stream's newest batch, as a new version."""
-    places = [str(warehouse_dir / table.name) for table in tables_of(topic)]
-    batches = {place: DeltaTable(place).transaction_version(query_id) for place in places}
-    newest = max((batch for batch in batches.values() if batch is not None), default=None)
-    for place, batch in batches.items():
-        if batch is not None and batch == newest:
-            try:
-                _take_back(place, query_id, batch)
-            except DeltaError as error:
-                message = f"the newest batch of {place} cannot be taken back, because an older version is gone: {error}"
-                raise PrerequisiteError(f"{message}; {HOW_TO_MEND}") from error
+def _take_back_partial_batch(warehouse_dir: StoragePath, topic: str, query_id: str, kept: Mapping[int, range]) -> None:
+    """Give the topic's table the version before a batch that the stream's last table does not have."""
+    contract = TABLE_OF_TOPIC[topic]
+    first, last = (DriverTable(warehouse_dir, each, query_id) for each in (contract, _LAST_TABLE[topic]))
+    batch = first.written_version
+    if batch is None or last.has(batch):
+        return
+    place = str(warehouse_dir / contract.name)
+    try:
+        before = _version_before(place, query_id, batch)
+        ends = StoredOffsets(warehouse_dir, contract, version=before).extents(topic)
+        is_lost = any(offsets.start > ends[partition].stop for partition, offsets in kept.items() if partition in ends)
+        if is_lost:
+            _log.warning("Kafka no longer has the newest batch: it is in a part of the tables only", topic=topic)
+        else:
+            DeltaTable(place).restore(before)
+    except DeltaError as error:
+        message = f"the newest batch of {place} cannot be taken back, because an older version is gone: {error}"
+        raise PrerequisiteError(f"{message}; {HOW_TO_MEND}") from error
 
 
-def _take_back(place: str, query_id: str, batch: int) -> None:
+def _version_before(place: str, query_id: str, batch: int) -> int:
     table = DeltaTable(place)
     version = table.version()
     while table.transaction_version(query_id) == batch:
         version -= 1
         table = DeltaTable(place, version=version)
-    DeltaTable(place).restore(version)
+    return version

@@ -20,6 +20,7 @@ class StoredOffsets:
         warehouse_dir: the folder of the tables.
         contract: the table.
         columns: those of topic, partition and offset.
+        version: of the table; None: the newest.
     """
 
     def __init__(
@@ -27,9 +28,10 @@ class StoredOffsets:
         warehouse_dir: StoragePath,
         contract: TableContract,
         columns: tuple[str, str, str] = ("topic", "partition", "offset"),
+        version: int | None = None,
     ) -> None:
         """Open it."""
-        self._dataset = DeltaTable(str(warehouse_dir / contract.name)).to_pyarrow_dataset()
+        self._dataset = DeltaTable(str(warehouse_dir / contract.name), version=version).to_pyarrow_dataset()
         self._topic, self._partition, self._offset = columns
 
     def extents(self, topic: str) -> dict[int, range]:

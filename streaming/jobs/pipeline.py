@@ -15,6 +15,7 @@ from streaming.claim import claimed
 from streaming.config import PipelineConfig
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.created_tables import create_missing, is_empty
+from streaming.driver_tables import DriverTable
 from streaming.gaps import KeptOffsets
 from streaming.jobs.changes import CHANGES, start_changes
 from streaming.jobs.continuous_starts import ContinuousStarts
@@ -105,24 +106,27 @@ def _run_in(
 
 
 def refuse_lost_checkpoints(config: PipelineConfig) -> None:
-    """Refuse to read a topic from its beginning into a table that already has its records.
+    """Refuse to read records into a table that has them already, or to pass over records that it has not.
 
     Raises:
-        PrerequisiteError: a table has rows and its stream has no checkpoint, or a checkpoint is damaged.
+        PrerequisiteError: a table has rows, and its stream has no checkpoint, a damaged one, one that is older than the
+            table, or one with which the table was not written.
     """
     for topic, its_table in TABLE_OF_TOPIC.items():
         folder = config.checkpoint_dir(its_table.name)
         checkpoint = read_checkpoint(folder, config.cluster.topic(topic))
-        has_begun = checkpoint is not None and checkpoint.batch is not None
-        filled = [
-            table.name for table in tables_of(topic) if not has_begun and not is_empty(config.warehouse_dir, table)
-        ]
-        if filled:
-            message = (
-                f"the table {filled[0]} in {config.warehouse_dir} holds rows and its checkpoint {folder} is gone: "
-                f"going on would add them a second time; {HOW_TO_MEND}"
-            )
-            raise PrerequisiteError(message)
+        for contract in tables_of(topic):
+            table = DriverTable(config.warehouse_dir, contract, "" if checkpoint is None else checkpoint.query_id)
+            if checkpoint is None or checkpoint.batch is None:
+                fault = None if is_empty(config.warehouse_dir, contract) else "is gone"
+            elif table.was_written_by_another:
+                fault = "is not the one with which it was written"
+            else:
+                fault = "is older than it" if (table.written_version or 0) > checkpoint.batch else None
+            if fault is not None:
+                held = f"the table {contract.name} in {config.warehouse_dir} holds rows and its checkpoint {folder}"
+                message = f"{held} {fault}: going on would add records a second time, or leave some out"
+                raise PrerequisiteError(f"{message}; {HOW_TO_MEND}")
 
 
 def _starters(

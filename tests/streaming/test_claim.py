@@ -136,8 +136,35 @@ def test_what_cannot_be_renewed_is_lost_after_its_time(tmp_path: Path, monkeypat
     clock.wait(CLAIM_LASTS_S - 1)
     claim.renew()
     clock.wait(1)
-    with pytest.raises(FencedError, match="could not be renewed for 30 s: away"):
+    with pytest.raises(FencedError, match="could not be renewed for 30 s"):
         claim.renew()
+
+
+def test_a_renewal_whose_answer_was_lost_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit came to be, and what it said did not come back."""
+    claim = Claim(tmp_path, elsewhere("a"))
+    claim.take(Clock().wait)
+
+    def lost() -> None:
+        raise OSError("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(claim, "_refresh", lost)
+        claim.renew()
+    claim.renew()
+    claim.renew()
+
+
+def test_a_renewal_that_hangs_ends_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may have the claim by then."""
+    monkeypatch.setattr(claims, "RENEWAL_INTERVAL_S", 0.01)
+    monkeypatch.setattr(claims, "_LOOK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(claims, "CLAIM_LASTS_S", 0.05)
+    hang, stop = threading.Event(), threading.Event()
+    monkeypatch.setattr(Claim, "renew", lambda _: hang.wait(10))
+    with pytest.raises(FencedError, match="has lapsed"), claimed(tmp_path, stop):
+        assert stop.wait(10)
+    hang.set()
 
 
 def test_who_loses_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ FIRST = ("topic", "partition", "offset", "append_time_ms", "kind", "node_id")
 
 integers = st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2)
 texts = st.text(max_size=40) | st.sampled_from(
-    ("", "n", "n1", "n" * 32, "n" * 33, "n" * 32 + "\U0010ffff", "\uffff", 'quoted"\\\n')
+    ("", "n", "n1", "\U00020000", "n" * 32, "n" * 33, "n" * 32 + "\U0010ffff", "\uffff", 'quoted"\\\n')
 )
 values = st.tuples(texts, st.integers(-(2**31), 2**31 - 1), integers, integers, st.none() | texts, st.none() | texts)
 files = st.lists(

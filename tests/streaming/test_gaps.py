@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from controlplane.bootstrap.connections import kept_offsets
 from controlplane.config import DECISIONS, HEARTBEATS
 from controlplane.errors import LogContinuityError, PrerequisiteError
-from streaming.checkpoints import Checkpoint, make_checkpoint, read_checkpoint
+from streaming.checkpoints import Checkpoint, make_checkpoint, move_aside, read_checkpoint
 from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import HEARTBEATS_TABLE
 from streaming.driver_tables import DriverTable
@@ -164,7 +164,8 @@ def test_the_first_batch_may_be_the_one_that_is_lost(world: PipelineWorld, spark
 def test_a_checkpoint_that_is_made_anew_goes_on_from_its_offsets(stream: Stream, world: PipelineWorld) -> None:
     """Spark takes it for its own, and Delta its batches for new ones; the former one is kept."""
     former = stream.checkpoint()
-    kept = make_checkpoint(former.folder, world.cluster.topic(HEARTBEATS), former.end)
+    kept = move_aside(former.folder)
+    make_checkpoint(former.folder, world.cluster.topic(HEARTBEATS), former.end)
     stream.send(3)
     stream.check()
     stream.run()

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from controlplane.codec.framing import default_framing
 from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
-from streaming.checkpoints import make_checkpoint, read_checkpoint, stored_query_id
+from streaming.checkpoints import make_checkpoint, move_aside, read_checkpoint
 from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE, tables_of
 from streaming.created_tables import create_missing
 from streaming.decode import RawRow
@@ -50,28 +48,61 @@ def there(folder: Path) -> list[int]:
     return sorted(offset for each in tables for offset in each.within(HEARTBEATS, 2, range(ends[2].stop)).tolist())
 
 
-@pytest.mark.parametrize(
-    "written", [("heartbeats",), ("ticks",), ("heartbeats", "ticks")], ids=["one", "the other", "both"]
-)
-def test_a_batch_that_is_in_a_part_of_the_tables_is_read_again(tmp_path: Path, written: Sequence[str]) -> None:
-    """Nothing is lost or twice, whichever tables have it."""
-    folder, checkpoint = tmp_path / "delta", tmp_path / "delta" / "_checkpoints" / "heartbeats"
-    create_missing(folder, bucket_count=2)
-    make_checkpoint(checkpoint, CLUSTER.topic(HEARTBEATS), {2: 0})
-    query_id = stored_query_id(checkpoint)
-    assert query_id is not None
-    write(folder, query_id, 4, FIRST, ("heartbeats", "ticks"))
-    write(folder, query_id, 5, SECOND, written)
-    (checkpoint / "offsets" / "0").write_bytes(b"")
-    made = rebuild_checkpoint(folder, checkpoint, CLUSTER, HEARTBEATS, lambda _: {2: range(100)})
-    assert made.begin == {2: FIRST[-1].offset + 1}
-    assert made.former is not None
-    anew = read_checkpoint(checkpoint, CLUSTER.topic(HEARTBEATS))
-    assert anew is not None
-    assert anew.begin == made.begin
-    assert anew.query_id != query_id
-    write(folder, anew.query_id, 1, SECOND, ("heartbeats", "ticks"))
-    assert there(folder) == [record.offset for record in RECORDS]
+class Damaged:
+    """Tables of which some have the stream's newest batch, and a checkpoint that is damaged."""
+
+    def __init__(self, folder: Path, written: Sequence[str]) -> None:
+        self.folder = folder
+        self.checkpoint = folder / "_checkpoints" / "heartbeats"
+        create_missing(folder, bucket_count=2)
+        self.query_id = make_checkpoint(self.checkpoint, CLUSTER.topic(HEARTBEATS), {2: 0})
+        write(folder, self.query_id, 4, FIRST, ("heartbeats", "ticks"))
+        write(folder, self.query_id, 5, SECOND, written)
+        (self.checkpoint / "offsets" / "0").write_bytes(b"")
+
+    def rebuilt(self, kept: range = range(100)) -> int:
+        """Where the stream goes on with a checkpoint that is made anew."""
+        made = rebuild_checkpoint(self.folder, self.checkpoint, CLUSTER, HEARTBEATS, lambda _: {2: kept})
+        anew = read_checkpoint(self.checkpoint, CLUSTER.topic(HEARTBEATS))
+        assert anew is not None
+        assert anew.begin == made.begin
+        assert anew.query_id != self.query_id
+        for table in tables_of(HEARTBEATS):
+            assert not DriverTable(self.folder, table, anew.query_id).was_written_by_another
+            assert DriverTable(self.folder, table, self.query_id).was_written_by_another
+        self.query_id = anew.query_id
+        return made.begin[2]
+
+
+def test_a_batch_that_is_in_a_part_of_the_tables_is_read_again(tmp_path: Path) -> None:
+    """The stream was killed before it wrote the ticks: nothing is lost or twice."""
+    damaged = Damaged(tmp_path, ("heartbeats",))
+    assert damaged.rebuilt() == FIRST[-1].offset + 1
+    write(tmp_path, damaged.query_id, 1, SECOND, ("heartbeats", "ticks"))
+    assert there(tmp_path) == [record.offset for record in RECORDS]
+
+
+def test_a_batch_that_is_in_all_tables_stays(tmp_path: Path) -> None:
+    """Kafka may not have it any more."""
+    damaged = Damaged(tmp_path, ("heartbeats", "ticks"))
+    assert damaged.rebuilt(range(90, 100)) == SECOND[-1].offset + 1
+    assert there(tmp_path) == [record.offset for record in RECORDS]
+
+
+def test_a_batch_that_kafka_has_forgotten_stays(tmp_path: Path) -> None:
+    """What the tables have of it is all that is left."""
+    damaged = Damaged(tmp_path, ("heartbeats",))
+    before = there(tmp_path)
+    assert damaged.rebuilt(range(SECOND[0].offset + 1, 100)) > SECOND[0].offset
+    assert there(tmp_path) == before
+
+
+def test_a_crash_before_the_rows_are_taken_out_is_mended(tmp_path: Path) -> None:
+    """The former checkpoint is aside, and still tells the id; without one no pipeline starts."""
+    damaged = Damaged(tmp_path, ("heartbeats",))
+    move_aside(damaged.checkpoint)
+    assert not damaged.checkpoint.exists()
+    assert damaged.rebuilt() == FIRST[-1].offset + 1
 
 
 def test_without_its_id_the_tables_are_taken_as_they_are(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from controlplane.core.membership.inputs import Heartbeat, Tick
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
 from streaming import table_check as module
-from streaming.checkpoints import make_checkpoint
+from streaming.checkpoints import make_checkpoint, move_aside
 from streaming.config import PipelineConfig, SparkConfig
 from streaming.contracts.records import (
     DEAD_LETTERS_TABLE,
@@ -63,6 +63,7 @@ class Checked:
     def read_up_to(self, topic: str, ends: Mapping[int, int]) -> None:
         """The stream of a topic has read these."""
         folder = local(self.config.checkpoint_dir(TABLE_OF_TOPIC[topic].name))
+        move_aside(folder)
         make_checkpoint(folder, self.config.cluster.topic(topic), ends)
 
     def kept(self, topic: str) -> dict[int, range]:

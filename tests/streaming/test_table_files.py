@@ -149,11 +149,24 @@ def test_a_second_writer_of_one_name_is_found(tmp_path: Path) -> None:
     first.replace((), 0)
     with pytest.raises(FencedError, match="is at 0 of app, and this process has left it at None"):
         second.replace((), 0)
-    DriverTable(tmp_path, BROKER_LOAD_TABLE, "another").replace((), 7)
     first.replace((), 1)
     again = DriverTable(tmp_path, BROKER_LOAD_TABLE, "app")
     assert again.has(1)
+    assert not again.was_written_by_another
     again.replace((), 2)
+
+
+def test_a_second_writer_of_another_name_is_found(tmp_path: Path) -> None:
+    """A table has one writer at a time; one that comes after it knows that there was another."""
+    create_missing(tmp_path, bucket_count=2)
+    first = DriverTable(tmp_path, BROKER_LOAD_TABLE, "app")
+    assert not first.was_written_by_another
+    another = DriverTable(tmp_path, BROKER_LOAD_TABLE, "another")
+    another.replace((), 7)
+    with pytest.raises(FencedError, match=r"of controlplane\.writer"):
+        first.replace((), 1)
+    assert DriverTable(tmp_path, BROKER_LOAD_TABLE, "app").was_written_by_another
+    assert not DriverTable(tmp_path, BROKER_LOAD_TABLE, "another").was_written_by_another
 
 
 def test_of_two_that_write_at_once_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,8 +77,8 @@ def rebuild_checkpoint(
 ) -> None:
     """Make the checkpoint of a topic's stream anew, from the rows of its table, if it is lost or damaged.
 
-    No pipeline may run. The newest batch is taken out of the topic's tables, and the next start goes on behind the
-    newest row that is left in each partition. The former checkpoint is kept beside the new one.
+    No pipeline may run. The next start goes on behind the newest row of each partition. A batch that only a part of the
+    topic's tables has is taken out first, if Kafka still has it. The former checkpoint is kept beside the new one.
     """
     with needs_spark():
         from streaming import rebuilt_checkpoint

@@ -26,7 +26,7 @@ def are_plausible_reports(usage: Loads, limit: Loads, bundle_counts: Numbers, lo
 
 
 def _are_plausible_resources(usage: Loads, limit: Loads) -> Choice:
-    is_limit = ~np.isnan(limit) & (limit <= GREATEST_AMOUNT)
+    is_limit = limit <= GREATEST_AMOUNT  # false for what is not a number
     with np.errstate(over="ignore"):
         is_usage = (limit <= 0) | ((usage >= 0) & (usage <= limit * GREATEST_USAGE))
     return np.asarray(is_limit & is_usage)
