@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from prometheus_client import CollectorRegistry
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,7 @@ from streaming.contracts.records import HEARTBEATS_TABLE
 from streaming.driver_tables import DriverTable
 from streaming.gaps import Gap, GapsTable, gaps_between, go_on, refuse_recreated, unrecorded
 from streaming.jobs.history import start_history
+from streaming.metrics import PipelineMetrics
 from tests.helpers.local_paths import local
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 from tests.helpers.polling import poll_until
@@ -57,7 +59,7 @@ class Stream:
 
     def run(self) -> None:
         """Read all there is, and stop."""
-        read_all(partial(start_history, self._spark, self.config, HEARTBEATS))
+        read_all(partial(start_history, self._spark, self.config, HEARTBEATS, PipelineMetrics(CollectorRegistry())))
 
     def run_after_crash(self) -> None:
         """Repeat the batch that was planned and not committed, after which Spark fails once; and read on."""

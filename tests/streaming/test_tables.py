@@ -194,8 +194,17 @@ def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
     with pytest.raises(PrerequisiteError, match=r"membership .* its checkpoint .* is gone"):
         refuse_lost_checkpoints(config)
     shutil.rmtree(checkpoint)
-    make_checkpoint(checkpoint, world.cluster.topic(MEMBERSHIP), {0: 1})
+    made = make_checkpoint(checkpoint, world.cluster.topic(MEMBERSHIP), {0: 1})
+    with pytest.raises(PrerequisiteError, match=r"membership .* is not the one with which it was written"):
+        refuse_lost_checkpoints(config)
+    DriverTable(world.warehouse_dir, MEMBERSHIP_TABLE, made).append_files((), 0)
     refuse_lost_checkpoints(config)
+    DriverTable(world.warehouse_dir, MEMBERSHIP_TABLE, made).append_files((), 1)
+    with pytest.raises(PrerequisiteError, match=r"membership .* is older than it"):
+        refuse_lost_checkpoints(config)
+    shutil.rmtree(checkpoint)
+    shutil.rmtree(local(world.warehouse_dir / MEMBERSHIP_TABLE.name))
+    create_missing(world.warehouse_dir, bucket_count=2)
     add_ticks(world.warehouse_dir, [PlacedTick(0, 0, 0, Tick("c1", 0))])
     with pytest.raises(PrerequisiteError, match=r"ticks .* its checkpoint .*heartbeats is gone"):
         refuse_lost_checkpoints(config)
