@@ -21,7 +21,7 @@ from streaming.created_tables import stored_bucket_count
 from streaming.storage import StoragePath
 from streaming.table_files import WrittenFile
 
-_LAST_WRITER: Final = "controlplane.writer"
+LAST_WRITER: Final = "controlplane.writer"
 """The application transaction whose number is the hash of the name of the writer that committed last."""
 
 
@@ -45,7 +45,7 @@ class DriverTable:
         self._writer = zlib.crc32(app_id.encode())
         self._positions: dict[str, int | None] = {}
         self.position(app_id)
-        self.position(_LAST_WRITER)
+        self.position(LAST_WRITER)
 
     def has(self, version: int) -> bool:
         """Whether the writer's version is written, or a later one."""
@@ -59,7 +59,7 @@ class DriverTable:
     @property
     def was_written_by_another(self) -> bool:
         """Whether the last commit of a writer, as far as this one knows, has another name than its own."""
-        return self.position(_LAST_WRITER) not in (None, self._writer)
+        return self.position(LAST_WRITER) not in (None, self._writer)
 
     @property
     def bucket_count(self) -> int:
@@ -181,7 +181,7 @@ class DriverTable:
         A process that does so between this look and the commit is found by Delta: it refuses the second transaction of
         a name upon the same version.
         """
-        positions = {**written, _LAST_WRITER: self._writer}
+        positions = {**written, LAST_WRITER: self._writer}
         self._table.update_incremental()  # upkeep commits, too, and removes what only an older version needs
         for name in positions:
             stored, known = self._table.transaction_version(name), self._positions.get(name)

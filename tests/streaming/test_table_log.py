@@ -144,7 +144,7 @@ def test_decisions_without_their_ticks_are_only_followed(tmp_path: Path) -> None
     assert [each for each in found if each.differences] == []
     assert len(found) == len(BUSY.records[TopicPartition(DECISIONS, 0)]) > log_audit.retaken
     assert any("no longer kept" in each.followed_because for each in found)
-    table.replace((), 2)
+    DriverTable(tmp_path, TICKS_TABLE, "somebody").replace((), 2)
     assert len(audited(tmp_path)[1]) < len(found)
 
 
