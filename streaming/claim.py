@@ -21,7 +21,8 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
 
-from controlplane.errors import FencedError, PrerequisiteError
+from controlplane.errors import ControlPlaneError, FencedError, PrerequisiteError
+from streaming.checkpoints import HOW_TO_MEND
 from streaming.storage import StoragePath
 
 RENEWAL_INTERVAL_S: Final = 10.0
@@ -32,6 +33,7 @@ CLAIM_LASTS_S: Final = 3 * RENEWAL_INTERVAL_S
 _FOLDER: Final = "_claim"
 _APP_ID: Final = "controlplane.pipeline"
 _LOOK_INTERVAL_S: Final = 1.0
+_NO_SPACE: Final = "No space left on device"
 _PROPERTIES: Final = {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 1 hours"}
 
 _STORAGE: Final = {"timeout": "5s", "retry_timeout": "8s"}
@@ -87,6 +89,7 @@ class Claim:
         self._holder = holder
         self._monotonic_s = monotonic_s
         self._renewed_at_s = monotonic_s()
+        self._failure = ""
         folder = str(warehouse_dir / _FOLDER)
         try:
             if not DeltaTable.is_deltatable(folder, _STORAGE):
@@ -131,21 +134,32 @@ class Claim:
 
         Raises:
             FencedError: another process has it, or it could not be renewed for :data:`CLAIM_LASTS_S`.
+        PrerequisiteError: likewise, because the disk is full.
         """
         is_taken = False
         try:
             is_taken = not self._is_renewed()
         except Exception as error:  # noqa: BLE001 - delta-rs raises errors of many kinds
-            _log.warning("the claim on the tables is renewed later", error=str(error))
+            self._failure = str(error)
+            _log.warning("the claim on the tables is renewed later", error=self._failure)
         if is_taken:
             raise FencedError(f"another pipeline has taken the claim on the tables in {self._place}")
-        if self.has_lapsed:
-            raise FencedError(f"the claim on the tables in {self._place} could not be renewed for {CLAIM_LASTS_S:g} s")
+        self.refuse_lapsed()
 
-    @property
-    def has_lapsed(self) -> bool:
-        """Whether another process may have it by now."""
-        return self._monotonic_s() - self._renewed_at_s >= CLAIM_LASTS_S
+    def refuse_lapsed(self) -> None:
+        """Check that no other process may have it by now; called by any thread.
+
+        Raises:
+            PrerequisiteError: it could not be renewed, because the disk is full.
+            FencedError: it could not be renewed for :data:`CLAIM_LASTS_S`.
+        """
+        if self._monotonic_s() - self._renewed_at_s < CLAIM_LASTS_S:
+            return
+        if _NO_SPACE in self._failure:
+            raise PrerequisiteError(f"the disk of {self._place} is full: make room; {HOW_TO_MEND}")
+        why = self._failure or "the storage does not answer"
+        message = f"the claim on the tables in {self._place} could not be renewed for {CLAIM_LASTS_S:g} s"
+        raise FencedError(f"{message}: {why}")
 
     def _is_renewed(self) -> bool:
         """Commit once more; false: another process has it."""
@@ -209,33 +223,27 @@ def claimed(warehouse_dir: StoragePath, stop: threading.Event) -> Iterator[bool]
         Whether the claim is held; false: ``stop`` was set before.
 
     Raises:
-        PrerequisiteError: another pipeline has it, or the folder cannot be read or written.
+        PrerequisiteError: another pipeline has it, or the folder cannot be read or written, or its disk is full.
         FencedError: it was lost within the block.
     """
     claim = Claim(warehouse_dir, Holder.this_process())
     if not claim.take(stop.wait):
         yield False
         return
-    ended, errors = threading.Event(), list[FencedError]()
+    ended, errors = threading.Event(), list[ControlPlaneError]()
 
-    def renew() -> None:
-        while not ended.wait(RENEWAL_INTERVAL_S):
+    def take_turns(step: Callable[[], None], interval_s: float) -> None:
+        while not ended.wait(interval_s):
             try:
-                claim.renew()
-            except FencedError as error:
+                step()
+            except (FencedError, PrerequisiteError) as error:
                 errors.append(error)
                 stop.set()
                 return
 
-    def watch() -> None:
-        """A renewal may hang."""
-        while not ended.wait(_LOOK_INTERVAL_S):
-            if claim.has_lapsed:
-                errors.append(FencedError(f"the claim on the tables in {warehouse_dir} has lapsed"))
-                stop.set()
-                return
-
-    threads = [threading.Thread(target=each, name="claim", daemon=True) for each in (renew, watch)]
+    # A renewal may hang, so what it has come to is looked at by another thread.
+    turns = ((claim.renew, RENEWAL_INTERVAL_S), (claim.refuse_lapsed, _LOOK_INTERVAL_S))
+    threads = [threading.Thread(target=take_turns, args=turn, name="claim", daemon=True) for turn in turns]
     for thread in threads:
         thread.start()
     try:

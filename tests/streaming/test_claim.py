@@ -136,8 +136,24 @@ def test_what_cannot_be_renewed_is_lost_after_its_time(tmp_path: Path, monkeypat
     clock.wait(CLAIM_LASTS_S - 1)
     claim.renew()
     clock.wait(1)
-    with pytest.raises(FencedError, match="could not be renewed for 30 s"):
+    with pytest.raises(FencedError, match="could not be renewed for 30 s: away"):
         claim.renew()
+
+
+def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not as a claim that was lost."""
+    clock = Clock()
+    claim = Claim(tmp_path, elsewhere("a"), clock)
+    claim.take(clock.wait)
+
+    def full(_: Holder) -> None:
+        raise OSError("No space left on device (os error 28)")
+
+    monkeypatch.setattr(claim, "_commit", full)
+    claim.renew()
+    clock.wait(CLAIM_LASTS_S)
+    with pytest.raises(PrerequisiteError, match="is full: make room"):
+        claim.refuse_lapsed()
 
 
 def test_a_renewal_whose_answer_was_lost_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +178,10 @@ def test_a_renewal_that_hangs_ends_the_block(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(claims, "CLAIM_LASTS_S", 0.05)
     hang, stop = threading.Event(), threading.Event()
     monkeypatch.setattr(Claim, "renew", lambda _: hang.wait(10))
-    with pytest.raises(FencedError, match="has lapsed"), claimed(tmp_path, stop):
+    with (
+        pytest.raises(FencedError, match="the storage does not answer"),
+        claimed(tmp_path, stop),
+    ):
         assert stop.wait(10)
     hang.set()
 
