@@ -134,7 +134,7 @@ class Claim:
 
         Raises:
             FencedError: another process has it, or it could not be renewed for :data:`CLAIM_LASTS_S`.
-        PrerequisiteError: likewise, because the disk is full.
+            PrerequisiteError: likewise, because the disk is full.
         """
         is_taken = False
         try:

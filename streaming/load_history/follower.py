@@ -43,7 +43,6 @@ class LoadHistoryFollower:
             (partition, self._history.position(position_name(partition))) for partition in range(self._known_count())
         )
         self._positions = {partition: offset for partition, offset in found if offset is not None}
-        self._newest: dict[NodePlace, int | None] = {}
         self._read: set[str] = set()
         """Present files of which every report is written."""
 
@@ -92,21 +91,14 @@ class LoadHistoryFollower:
         }
         self._history.append_files_at(written.files, positions)
         self._positions.update(further)
-        self._newest.update(newest)
         return written.report_count
 
     def _known_count(self) -> int:
         return self._history.written_version or 0
 
     def _known_processes(self, places: Iterable[NodePlace]) -> dict[NodePlace, int]:
-        known = {}
-        for place in places:
-            if place not in self._newest:
-                self._newest[place] = self._history.position(_process(place))
-            number = self._newest[place]
-            if number is not None:
-                known[place] = number
-        return known
+        found = ((place, self._history.position(_process(place))) for place in places)
+        return {place: number for place, number in found if number is not None}
 
     def _unread_paths(self) -> list[str]:
         """The files that may have reports which are not written, in the order of their days and then of their ages."""

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Self
@@ -27,6 +27,15 @@ _KAFKA_PORT: Final = "9092"
 def blocks(page: Path = README) -> dict[str, str]:
     """The marked code blocks of a page: the name after the language, and the text."""
     return {found["name"]: found["text"] for found in _BLOCK.finditer(page.read_text(encoding="utf-8"))}
+
+
+def block_with(page: Path, name: str, given: Mapping[str, str]) -> str:
+    """A marked block in which other words stand for some of its own, each of which it has."""
+    block = blocks(page)[name]
+    for named, replacement in given.items():
+        assert named in block, named
+        block = block.replace(named, replacement)
+    return block
 
 
 def commands(program: str, page: Path = README) -> list[list[str]]:

@@ -18,7 +18,7 @@ from streaming.contracts.table import TableContract
 from streaming.driver_tables import DriverTable
 from streaming.storage import StoragePath
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
-from tests.helpers.readme import ROOT, blocks
+from tests.helpers.readme import ROOT, block_with
 from tests.helpers.standalone_spark import StandaloneSpark
 
 PAGE: Final = ROOT / "docs" / "how-to" / "run-the-pipeline-on-spark.md"
@@ -66,7 +66,6 @@ def submitted(
         environment: variables of the shell.
         here: words of the block, and what stands for them here, beside the addresses and names.
     """
-    block = blocks(PAGE)[block_name]
     given = {
         "spark://master.example:7077": cluster.master,
         "kafka.example:9092": world.kafka.bootstrap_servers,
@@ -76,9 +75,7 @@ def submitted(
         _SUBMIT: f"exec {_SUBMIT}",
         **(here or {}),
     }
-    for named, replacement in given.items():
-        assert named in block, named
-        block = block.replace(named, replacement)
+    block = block_with(PAGE, block_name, given)
     log = folder / "pipeline.log"
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,15 @@ class Clock:
 def elsewhere(token: str) -> Holder:
     """A process of another machine."""
     return Holder(token, "elsewhere/1", "7")
+
+
+def failing(message: str) -> Callable[..., None]:
+    """What a storage does that cannot."""
+
+    def fail(*_: object) -> None:
+        raise OSError(message)
+
+    return fail
 
 
 @pytest.fixture(params=["folder", pytest.param("object store", marks=pytest.mark.slow)])
@@ -129,10 +138,7 @@ def test_what_cannot_be_renewed_is_lost_after_its_time(tmp_path: Path, monkeypat
     claim = Claim(tmp_path, elsewhere("a"), clock)
     claim.take(clock.wait)
 
-    def away(_: Holder) -> None:
-        raise OSError("away")
-
-    monkeypatch.setattr(claim, "_commit", away)
+    monkeypatch.setattr(claim, "_commit", failing("away"))
     clock.wait(CLAIM_LASTS_S - 1)
     claim.renew()
     clock.wait(1)
@@ -146,10 +152,7 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyP
     claim = Claim(tmp_path, elsewhere("a"), clock)
     claim.take(clock.wait)
 
-    def full(_: Holder) -> None:
-        raise OSError("No space left on device (os error 28)")
-
-    monkeypatch.setattr(claim, "_commit", full)
+    monkeypatch.setattr(claim, "_commit", failing("No space left on device (os error 28)"))
     claim.renew()
     clock.wait(CLAIM_LASTS_S)
     with pytest.raises(PrerequisiteError, match="is full: make room"):
@@ -161,14 +164,18 @@ def test_a_renewal_whose_answer_was_lost_is_one(tmp_path: Path, monkeypatch: pyt
     claim = Claim(tmp_path, elsewhere("a"))
     claim.take(Clock().wait)
 
-    def lost() -> None:
-        raise OSError("away")
-
     with monkeypatch.context() as patch:
-        patch.setattr(claim, "_refresh", lost)
+        patch.setattr(claim, "_refresh", failing("away"))
         claim.renew()
     claim.renew()
     claim.renew()
+
+    def renew_meanwhile(_: float) -> bool:
+        claim.renew()
+        return False
+
+    with pytest.raises(PrerequisiteError, match="another pipeline writes the tables"):
+        Claim(tmp_path, elsewhere("b")).take(renew_meanwhile)
 
 
 def test_a_renewal_that_hangs_ends_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.storage import ObjectPath
 from tests.helpers.pipeline_world import PipelineWorld
 from tests.helpers.polling import poll_until
-from tests.helpers.readme import ROOT, blocks
+from tests.helpers.readme import ROOT, block_with
 from tests.helpers.s3_server import s3_server
 from tests.helpers.submitted_pipeline import DEADLINE_S, count, has_folded, report_round
 
@@ -27,16 +27,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mar
 @contextmanager
 def running(world: PipelineWorld, folder: Path, environment: Mapping[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
     """What the page's block starts; killed at the end of the block, with all that it has started."""
-    block = blocks(PAGE)["run"]
     given = {
         "controlplane --cluster eu": f"exec controlplane --cluster {world.cluster.name}",
         "kafka.example:9092": world.kafka.bootstrap_servers,
         "pipeline run": "pipeline run --buckets 4 --trigger-interval-ms 500 --maintenance-interval-ms 5000",
         "/var/lib/controlplane/checkpoints": str(folder / "checkpoints"),
     }
-    for named, replacement in given.items():
-        assert named in block, named
-        block = block.replace(named, replacement)
+    block = block_with(PAGE, "run", given)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with (folder / "pipeline.log").open("ab") as output:
         process = subprocess.Popen(
