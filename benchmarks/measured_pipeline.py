@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import psutil
 
 from controlplane.config import ClusterConfig
-from streaming.driver_tables import LAST_WRITER
+from streaming.tables.driver_tables import LAST_WRITER
 from tests.helpers.standalone_spark import StandaloneSpark
 
 _MEMORY_MIB: Final = 2_048

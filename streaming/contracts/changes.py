@@ -4,7 +4,7 @@ from typing import Final
 
 from pyspark.sql.types import ArrayType, BooleanType, DataType, DateType, IntegerType, LongType, StringType, StructField
 
-from streaming.columns import column
+from streaming.contracts.columns import column
 from streaming.contracts.records import CAUSE
 from streaming.contracts.table import BUCKET_COLUMN, CURRENT_PROPERTIES, TableContract
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from pyspark.sql.types import DateType, IntegerType, LongType, StringType
 
-from streaming.columns import column
+from streaming.contracts.columns import column
 from streaming.contracts.table import TableContract
 
 GAPS_TABLE: Final = TableContract(

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 
 from controlplane.core.bundles.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, MessageLoad
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
-from streaming.columns import column, spark_type
+from streaming.contracts.columns import column, spark_type
 from streaming.contracts.table import BUCKET_COLUMN, CURRENT_PROPERTIES, TableContract
 
 _EVALUATED: Final = column(

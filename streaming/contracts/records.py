@@ -20,7 +20,7 @@ from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LO
 from controlplane.core.bundles.reports import LoadReport
 from controlplane.core.intents.intent import Intent
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
-from streaming.columns import RecordColumns, column
+from streaming.contracts.columns import RecordColumns, column
 from streaming.contracts.table import COORDINATES, DAY_COLUMN, TableContract
 
 _RECORD_KEY: Final = ("topic", "partition", "offset")

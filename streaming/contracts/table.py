@@ -11,7 +11,7 @@ from typing import Final
 
 from pyspark.sql.types import DateType, IntegerType, LongType, StringType, StructField, StructType
 
-from streaming.columns import column
+from streaming.contracts.columns import column
 
 INDEXED_COLUMN_COUNT: Final = 6
 """Of how many columns commits hold statistics: the first ones, which are those that queries restrict. The one by which

@@ -7,8 +7,8 @@ import structlog
 
 from controlplane.errors import LogUnavailableError
 from streaming.config import PipelineConfig
+from streaming.continuity.gaps import GapsTable, KeptOffsets, go_on
 from streaming.contracts.records import TABLE_OF_TOPIC
-from streaming.gaps import GapsTable, KeptOffsets, go_on
 from streaming.jobs.restarts import Running
 from streaming.metrics import PipelineMetrics
 

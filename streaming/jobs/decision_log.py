@@ -10,13 +10,13 @@ from controlplane.config import DECISIONS
 from controlplane.core.values.identifiers import Seq
 from streaming.config import PipelineConfig
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.decision_files import write_decision_files
-from streaming.driver_tables import DriverTable
 from streaming.metrics import PipelineMetrics
-from streaming.newest_decision import newest_decision
+from streaming.records.decision_files import write_decision_files
+from streaming.records.decision_rows import LogRecord, Part, part_of
 from streaming.sinks import query_id
 from streaming.sources import read_range, read_stream
-from streaming.transforms.decision_rows import LogRecord, Part, part_of
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.newest_decision import newest_decision
 
 _FIRST_LOOK: Final = 1
 _NEXT_LOOK: Final = 64

@@ -5,8 +5,8 @@ from typing import Final
 
 from controlplane.config import KafkaConfig
 from controlplane.errors import ControlPlaneError, LogUnavailableError, PrerequisiteError
-from streaming.checkpoints import HOW_TO_MEND
 from streaming.storage import StoragePath
+from streaming.tables.warehouse import HOW_TO_MEND
 
 _NO_SPACE: Final = "No space left on device"
 _NO_ANSWER: Final = re.compile(
@@ -40,8 +40,8 @@ def words_of(failure: str, kafka: KafkaConfig, warehouse_dir: StoragePath) -> st
     _, _, trace = failure.partition(_TRACE)
     raised = _PYTHON.findall(trace)
     ended = _SPARK.search(failure)
-    told = raised[-1] if raised else ended[1] if ended else failure.partition("\n")[0]
-    return f"{told:.{_LONGEST}}"
+    sentence = raised[-1] if raised else ended[1] if ended else failure.partition("\n")[0]
+    return f"{sentence:.{_LONGEST}}"
 
 
 def final_error(message: str, failure: str) -> ControlPlaneError:

@@ -29,8 +29,6 @@ from streaming.contracts.loads import (
 )
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.table import TableContract
-from streaming.decode import KEY_VALUE_TYPE, dead_letter_records
-from streaming.driver_tables import DriverTable
 from streaming.load.batch_summary import files_of, implausible_figures, summary_of
 from streaming.load.before_cutoffs import before_cutoffs
 from streaming.load.bucket_files import bucket_files
@@ -51,8 +49,10 @@ from streaming.load.proposals import proposed_before
 from streaming.load.rows import node_of, node_row
 from streaming.load.stored_bundles import StoredBundles, stored_rows
 from streaming.metrics import PipelineMetrics
+from streaming.records.decode import KEY_VALUE_TYPE, dead_letter_records
 from streaming.sinks import produce, query_id
 from streaming.sources import read_stream
+from streaming.tables.driver_tables import DriverTable
 
 _TOLD_CANDIDATES: Final = 10
 """How many candidates of an evaluation are told by their names."""

@@ -10,24 +10,24 @@ from pyspark.sql import SparkSession
 
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.errors import PrerequisiteError
-from streaming.checkpoints import HOW_TO_MEND, read_checkpoint
-from streaming.claim import claimed
 from streaming.config import PipelineConfig
+from streaming.continuity.checkpoints import read_checkpoint
+from streaming.continuity.gaps import KeptOffsets
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
-from streaming.created_tables import create_missing, is_empty
-from streaming.driver_tables import DriverTable
-from streaming.gaps import KeptOffsets
 from streaming.jobs.changes import CHANGES, start_changes
 from streaming.jobs.continuous_starts import ContinuousStarts
 from streaming.jobs.decision_log import start_decisions
-from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
 from streaming.jobs.load_history import LOAD_HISTORY, start_load_history
+from streaming.jobs.records import start_records
 from streaming.jobs.restarts import RestartedStream, Running
-from streaming.maintenance import maintain
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session
-from streaming.warehouse import name_cluster
+from streaming.tables.claim import claimed
+from streaming.tables.created_tables import create_missing, is_empty
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.maintenance import maintain
+from streaming.tables.warehouse import HOW_TO_MEND, name_cluster
 
 _log = structlog.get_logger(__name__)
 
@@ -134,11 +134,11 @@ def _starters(
 ) -> dict[str, Callable[[], Running]]:
     return {
         DECISIONS: lambda: start_decisions(session, config, metrics),
-        MEMBERSHIP: lambda: start_history(session, config, MEMBERSHIP, metrics),
+        MEMBERSHIP: lambda: start_records(session, config, MEMBERSHIP, metrics),
         LOAD_REPORTS: lambda: start_load(session, config, metrics),
-        HEARTBEATS: lambda: start_history(session, config, HEARTBEATS, metrics),
-        INTENTS: lambda: start_history(session, config, INTENTS, metrics),
-        DEAD_LETTERS: lambda: start_history(session, config, DEAD_LETTERS, metrics),
+        HEARTBEATS: lambda: start_records(session, config, HEARTBEATS, metrics),
+        INTENTS: lambda: start_records(session, config, INTENTS, metrics),
+        DEAD_LETTERS: lambda: start_records(session, config, DEAD_LETTERS, metrics),
         CHANGES: lambda: start_changes(config, metrics),
         LOAD_HISTORY: lambda: start_load_history(session, config, metrics),
     }

@@ -116,16 +116,16 @@ class RestartedStream:
         stopping = stopping_error(failure, self._config.kafka, f"what the stream of {self.name} reads")
         if stopping is not None:
             raise stopping
-        told = words_of(failure, self._config.kafka, self._config.warehouse_dir)
+        sentence = words_of(failure, self._config.kafka, self._config.warehouse_dir)
         if now_s - self._started_at_s > _QUIET_AFTER_S:
             self._failures = 0
         self._failures += 1
         if self._failures > self._config.restart_limit:
-            message = f"the stream of {self.name} failed {self._failures} times in a row, last with: {told}"
+            message = f"the stream of {self.name} failed {self._failures} times in a row, last with: {sentence}"
             raise final_error(message + self._more, failure)
         wait_s = min(2.0 ** (self._failures - 1), _LONGEST_WAIT_S)
         self._start_again_at_s = now_s + wait_s
-        _log.warning("stream failed and is started again", stream=self.name, wait_s=wait_s, failure=told)
+        _log.warning("stream failed and is started again", stream=self.name, wait_s=wait_s, failure=sentence)
 
 
 def _text_of(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from controlplane.core.bundles.load.plausible import Implausible
 from controlplane.core.bundles.load.reported_state import NodeState, Position
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import ResourceUsage
-from streaming.table_files import WrittenFile
+from streaming.tables.table_files import WrittenFile
 
 _TOLD_FIGURES: Final = 10
 """How many figures that cannot be true are told with their values."""

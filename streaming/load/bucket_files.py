@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.contracts.table import BUCKET_COLUMN
 from streaming.storage import StoragePath
-from streaming.table_files import TableFileWriter, read_files, told
+from streaming.tables.table_files import TableFileWriter, file_rows, read_files
 
 BUNDLE_SCHEMA: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
 """The columns of ``bundle_load``."""
@@ -43,4 +43,4 @@ def write_bucket(folder: StoragePath, bucket: pa.Scalar, rows: pa.Table) -> pa.R
     """Write the rows of one bucket into one file, and tell of it."""
     writer = TableFileWriter(folder, BUCKET_COLUMN, str(bucket.as_py()), BUNDLE_SCHEMA)
     writer.write(rows)
-    return told([writer.close()])
+    return file_rows([writer.close()])

@@ -31,7 +31,7 @@ from controlplane.errors import InvariantViolationError
 from streaming.contracts.table import BUCKET_COLUMN
 from streaming.load.bucket_files import BUNDLE_SCHEMA, read_bucket, write_bucket
 from streaming.storage import StoragePath
-from streaming.table_files import WRITTEN_TYPE, WrittenFile
+from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile
 
 _FIGURES: Final = BundleLoad._fields[1:]
 _TRIED_FOR_EACH: Final = 64

@@ -20,13 +20,13 @@ from controlplane.core.bundles.load.report_figures import ReportFigures, report_
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, LoadReport
-from streaming.columns import spark_type
+from streaming.contracts.columns import spark_type
 from streaming.contracts.records import LOAD_REPORT_COLUMNS, LOAD_REPORTS_TABLE
-from streaming.decode import REFUSAL_TYPE, RawRow, decode_payload, framing_of
-from streaming.history_files import HistoryFiles
+from streaming.records.decode import REFUSAL_TYPE, RawRow, decode_payload, framing_of
+from streaming.records.record_rows import raw_records
 from streaming.storage import StoragePath
-from streaming.table_files import WRITTEN_TYPE, WrittenFile, told
-from streaming.transforms.record_rows import raw_records
+from streaming.tables.day_files import DayFiles
+from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile, file_rows
 
 _PLACE: Final = ("partition", "offset", "append_time_ms")
 _SAMPLE_FIELDS: Final = tuple(StructField(name, spark_type(hint)) for name, hint in BundleLoad.__annotations__.items())
@@ -100,7 +100,7 @@ def _decode_all(
     history_folder: StoragePath,
 ) -> Iterator[pa.RecordBatch]:
     framing = framing_of(schema_ids)
-    files = HistoryFiles(history_folder, LOAD_REPORTS_TABLE)
+    files = DayFiles(history_folder, LOAD_REPORTS_TABLE)
     for batch in batches:
         decoded = decode_batch(batch, framing, weights)
         files.write(decoded.history)
@@ -152,7 +152,7 @@ def _rows(count: int, **columns: Any) -> pa.RecordBatch:  # noqa: ANN401 - array
 
 
 def _files(files: Sequence[WrittenFile]) -> pa.RecordBatch:
-    return _rows(len(files), file=told(files).to_struct_array())
+    return _rows(len(files), file=file_rows(files).to_struct_array())
 
 
 def _samples(reports: Sequence[LoadReport], bundles: pa.ListArray, place: Sequence[pa.Array]) -> pa.RecordBatch:

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from streaming.contracts.changes import BUNDLE_CHANGES_TABLE, BUNDLES_TABLE
-from streaming.driver_tables import DriverTable
 from streaming.load.bucket_files import read_buckets, write_bucket
 from streaming.storage import StoragePath
-from streaming.table_files import WRITTEN_TYPE, WrittenFile
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile
 
 _LOOK_BACK_MS: Final = 86_400_000
 """How long after its end a bundle may be forgotten: the pipeline may have been down for a time."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
-from streaming.driver_tables import DriverTable
 from streaming.load.candidates import ShedRow, SplitRow, day_of_ms
+from streaming.tables.driver_tables import DriverTable
 
 
 def proposed_before(

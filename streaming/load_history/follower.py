@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
-from streaming.driver_tables import DriverTable
 from streaming.load_history.processes import NodePlace, Process, verdicts
 from streaming.load_history.report_heads import FilePart, read_heads
 from streaming.load_history.window_sums import Chosen, write_sums
 from streaming.storage import StoragePath
+from streaming.tables.driver_tables import DriverTable
 
 APP_ID: Final = "controlplane.bundle_load_history"
 """The name of this writer in the commits of its table; under it stands the number of partitions."""

@@ -21,7 +21,7 @@ from controlplane.core.bundles.load.sample_fold import Choice, Loads
 from controlplane.core.bundles.load.view import Resources
 from streaming.load_history.processes import NodePlace, Process
 from streaming.storage import StoragePath
-from streaming.table_files import read_in_parts
+from streaming.tables.table_files import read_in_parts
 
 VALUES_AT_ONCE: Final = 200_000
 """How many samples are read at once."""

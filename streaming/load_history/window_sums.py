@@ -18,12 +18,12 @@ from pyspark.sql.types import LongType, StructField, StructType
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.sample_fold import are_plausible
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
-from streaming.history_files import HistoryFiles
 from streaming.load_history.processes import NodePlace, Process
 from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, loads_of, offsets_of, one_chunk
+from streaming.records.record_rows import without_day
 from streaming.storage import StoragePath
-from streaming.table_files import WRITTEN_TYPE, WrittenFile, read_in_parts
-from streaming.transforms.record_rows import without_day
+from streaming.tables.day_files import DayFiles
+from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile, read_in_parts
 
 _SAMPLES_AT_ONCE: Final = 500_000
 """How many samples are added up at once."""
@@ -109,8 +109,8 @@ def _added_up(
                 reports = _of_step(part, chosen)
                 report_count += reports.num_rows
                 sums.add(_counting(reports, chosen.process_ends))
-    told = [{"report_count": report_count}, *({"file": file._asdict()} for file in sums.close())]
-    yield pa.RecordBatch.from_pylist(told, schema=_RESULT)
+    results = [{"report_count": report_count}, *({"file": file._asdict()} for file in sums.close())]
+    yield pa.RecordBatch.from_pylist(results, schema=_RESULT)
 
 
 def _of_step(reports: pa.Table, chosen: Chosen) -> pa.Table:
@@ -208,7 +208,7 @@ class _Sums:
     def _write(self) -> None:
         """Write the sums, a file for each day, and begin anew."""
         if self._sums is not None and self._sums.num_rows:
-            files = HistoryFiles(self._folder, BUNDLE_LOAD_HISTORY_TABLE, dated_by="window_start_ms")
+            files = DayFiles(self._folder, BUNDLE_LOAD_HISTORY_TABLE, dated_by="window_start_ms")
             files.write(self._rows(self._sums))
             self._files += files.close()
         self._begin()

@@ -17,7 +17,7 @@ from controlplane.errors import UserError
 from streaming.contracts.views import View
 from streaming.sql.answers import QueryResult, SqlEngine, plain, refused
 from streaming.storage import StoragePath
-from streaming.warehouse import table_names
+from streaming.tables.warehouse import table_names
 
 _SETTINGS: Final = (
     "SET TimeZone = 'UTC'",

@@ -3,13 +3,13 @@
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streaming import tables
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.views import View
+from streaming.sql import spark_tables
 from streaming.sql.answers import QueryResult, SqlEngine, plain
 from streaming.sql.spark_plans import require_query, shut_off
 from streaming.storage import StoragePath
-from streaming.warehouse import table_names
+from streaming.tables.warehouse import table_names
 
 
 class SparkEngine(SqlEngine):
@@ -49,7 +49,7 @@ class SparkEngine(SqlEngine):
         self._session.stop()
 
     def _open(self, name: str) -> None:
-        tables.read(self._session, self._warehouse_dir, self._contracts[name]).createOrReplaceTempView(name)
+        spark_tables.read(self._session, self._warehouse_dir, self._contracts[name]).createOrReplaceTempView(name)
 
     def _define(self, view: View) -> None:
         self._session.sql(view.query).createOrReplaceTempView(view.name)

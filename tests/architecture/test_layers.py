@@ -41,6 +41,8 @@ FORBIDDEN_IMPORTS = [
     pytest.param("controlplane/cli/table/intruder.py", "import streaming", id="another command imports streaming"),
     pytest.param("controlplane/cli/nodes/intruder.py", "import controlplane.cli.table", id="command shows another"),
     pytest.param("streaming/intruder.py", "import controlplane.routing", id="pipeline uses the client"),
+    pytest.param("streaming/tables/intruder.py", "import streaming.records", id="tables know records"),
+    pytest.param("streaming/intruder.py", "", id="module of the pipeline without a layer"),
     pytest.param("controlplane/intruder/__init__.py", "", id="package without a layer"),
 ]
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from controlplane.codec.decisions import encode_decision
 from controlplane.core.log.decision import Decision
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.driver_tables import DriverTable
+from streaming.records.decision_rows import LogRecord, decision_rows
 from streaming.storage import StoragePath
-from streaming.transforms.decision_rows import LogRecord, decision_rows
+from streaming.tables.driver_tables import DriverTable
 
 APPENDED_EVERY_MS = 1_000
 """The append time of the record at offset n is n times as much."""

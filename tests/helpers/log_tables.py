@@ -14,13 +14,13 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.contracts.table import TableContract
-from streaming.created_tables import create_missing
-from streaming.decode import RawRow
-from streaming.driver_tables import DriverTable
-from streaming.history_files import HistoryFiles
-from streaming.transforms.decision_rows import LogRecord, decision_rows
-from streaming.transforms.record_rows import record_rows, table_of, without_day
-from streaming.transforms.tick_rows import PlacedTick, tick_rows
+from streaming.records.decision_rows import LogRecord, decision_rows
+from streaming.records.decode import RawRow
+from streaming.records.record_rows import record_rows, table_of, without_day
+from streaming.records.tick_rows import PlacedTick, tick_rows
+from streaming.tables.created_tables import create_missing
+from streaming.tables.day_files import DayFiles
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.recorded_log import RecordedLog
 from tests.helpers.world import World
 
@@ -59,7 +59,7 @@ def add_ticks(folder: Path, ticks: Iterable[PlacedTick]) -> None:
 def add_rows(folder: Path, contract: TableContract, rows: pa.Table, dated_by: str = "append_time_ms") -> None:
     """Add rows to a table of history, as its writer does."""
     table = DriverTable(folder, contract, "test")
-    files = HistoryFiles(table.folder, contract, dated_by)
+    files = DayFiles(table.folder, contract, dated_by)
     files.write(rows)
     table.append_files(files.close(), 1)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from streaming.contracts.records import MEMBERSHIP_TABLE
-from streaming.driver_tables import DriverTable
+from streaming.tables.driver_tables import DriverTable
 
 
 def add_membership_rows(warehouse_dir: Path, count: int, version: int = 1) -> None:

@@ -13,9 +13,9 @@ from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.inputs import encode_input
 from controlplane.config import LOAD_REPORTS, ClusterConfig, KafkaConfig
 from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
-from streaming import tables
 from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
 from streaming.contracts.table import TableContract
+from streaming.sql import spark_tables
 from tests.helpers.end_markers import await_end_markers
 
 UNKNOWN_USAGE = ResourceUsage(-1.0, -1.0)
@@ -132,7 +132,7 @@ class PipelineWorld:
 
     def rows(self, session: SparkSession, table: TableContract) -> list[Row]:
         """The table's rows in the order of its key."""
-        return tables.read(session, self.warehouse_dir, table).orderBy(*table.key).collect()
+        return spark_tables.read(session, self.warehouse_dir, table).orderBy(*table.key).collect()
 
 
 def read_all(start: Callable[[], StreamingQuery]) -> StreamingQuery:

@@ -14,11 +14,11 @@ from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
 from streaming.contracts.records import LOAD_REPORTS_TABLE
-from streaming.decode import RawRow
-from streaming.driver_tables import DriverTable
 from streaming.load.decoding import decode_batch
+from streaming.records.decode import RawRow
 from streaming.storage import StoragePath
-from streaming.table_files import TableFileWriter
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_files import TableFileWriter
 from tests.helpers.placed_report import PlacedReport
 
 _SCHEMA = to_arrow_schema(LOAD_REPORTS_TABLE.schema)

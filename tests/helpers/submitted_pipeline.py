@@ -15,8 +15,8 @@ from controlplane.embedded.java import find_java
 from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.table import TableContract
-from streaming.driver_tables import DriverTable
 from streaming.storage import StoragePath
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
 from tests.helpers.readme import ROOT, block_with
 from tests.helpers.standalone_spark import StandaloneSpark

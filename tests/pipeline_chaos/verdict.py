@@ -29,11 +29,11 @@ from streaming.contracts.loads import (
 )
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.contracts.table import TableContract
-from streaming.created_tables import create_missing
-from streaming.driver_tables import DriverTable
 from streaming.load_history.follower import APP_ID, position_name
-from streaming.transforms.decision_rows import LogRecord, decision_rows
-from streaming.transforms.tick_rows import PlacedTick, ticks_of
+from streaming.records.decision_rows import LogRecord, decision_rows
+from streaming.records.tick_rows import PlacedTick, ticks_of
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.pipeline_world import PipelineWorld
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row

@@ -11,8 +11,8 @@ from controlplane.embedded.jars import spark_jars
 from controlplane.embedded.java import find_java
 from controlplane.embedded.kafka import EmbeddedKafka
 from streaming.config import SparkConfig
-from streaming.created_tables import create_missing
 from streaming.session import build_session
+from streaming.tables.created_tables import create_missing
 from tests.helpers.pipeline_world import PipelineWorld
 
 DEADLINE_S = 400

@@ -32,8 +32,8 @@ from streaming.contracts.changes import (
     SLOTS_TABLE,
 )
 from streaming.contracts.table import TableContract
-from streaming.created_tables import create_missing
-from streaming.driver_tables import DriverTable
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.decision_table import DecisionTable
 from tests.helpers.eventful import eventful_decisions
 from tests.helpers.histories import History, operations, play
@@ -223,7 +223,7 @@ def test_cuts_and_crashes_change_nothing(
     while table.written < len(EVENTFUL):
         table.add(source.randint(1, 6))
         with monkeypatch.context() as faults:
-            faults.setattr("streaming.driver_tables.write_deltalake", killed_at_times)
+            faults.setattr("streaming.tables.driver_tables.write_deltalake", killed_at_times)
             try:
                 sum(iter(follower.step, 0))
             except CrashError:

@@ -11,11 +11,11 @@ from controlplane.errors import LogContinuityError
 from streaming.changes.follower import APP_ID
 from streaming.config import PipelineConfig, SparkConfig
 from streaming.contracts.changes import INTENT_ANSWERS_TABLE, SLOT_CHANGES_TABLE
-from streaming.created_tables import create_missing
-from streaming.driver_tables import DriverTable
 from streaming.jobs.changes import start_changes
 from streaming.jobs.restarts import stopping_error
 from streaming.metrics import PipelineMetrics
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.decision_table import DecisionTable
 from tests.helpers.eventful import eventful_decisions
 from tests.helpers.polling import poll_until

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.errors import FencedError, PrerequisiteError
-from streaming import claim as claims
-from streaming.claim import CLAIM_LASTS_S, Claim, Holder, claimed
 from streaming.storage import ObjectPath, StoragePath
+from streaming.tables import claim as claims
+from streaming.tables.claim import CLAIM_LASTS_S, Claim, Holder, claimed
 from tests.helpers.s3_server import s3_server
 
 

@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from controlplane.config import DECISIONS, HEARTBEATS, ClusterConfig, KafkaConfig
 from controlplane.errors import LogContinuityError, LogUnavailableError
-from streaming.checkpoints import make_checkpoint
 from streaming.config import PipelineConfig, SparkConfig
+from streaming.continuity.checkpoints import make_checkpoint
 from streaming.contracts.records import HEARTBEATS_TABLE, TABLE_OF_TOPIC
 from streaming.jobs.changes import CHANGES
 from streaming.jobs.continuous_starts import ContinuousStarts

@@ -17,7 +17,7 @@ from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.transforms.decision_rows import LogRecord, Part, decision_rows, part_of
+from streaming.records.decision_rows import LogRecord, Part, decision_rows, part_of
 from tests.golden.samples import sample_of
 from tests.helpers.world import World
 

@@ -16,9 +16,9 @@ from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeavi
 from controlplane.core.values.canonical import to_canonical
 from controlplane.core.values.dead_letter import DeadLetter
 from controlplane.core.values.identifiers import Epoch, Seq
-from streaming.columns import KIND_COLUMN, RecordColumns, spark_type
-from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_payload
-from streaming.transforms.record_rows import record_rows
+from streaming.contracts.columns import KIND_COLUMN, RecordColumns, spark_type
+from streaming.records.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_payload
+from streaming.records.record_rows import record_rows
 from tests.golden.samples import SAMPLES, Damaged, damaged
 
 TOPIC_OF = {

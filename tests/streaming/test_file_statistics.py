@@ -18,11 +18,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.errors import InvariantViolationError
 from streaming.contracts.records import DECISIONS_TABLE, MEMBERSHIP_TABLE
-from streaming.created_tables import create_missing
-from streaming.driver_tables import DriverTable
-from streaming.file_statistics import FileStatistics
-from streaming.table_files import TableFileWriter
-from streaming.transforms.decision_rows import decision_rows
+from streaming.records.decision_rows import decision_rows
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.file_statistics import FileStatistics
+from streaming.tables.table_files import TableFileWriter
 from tests.helpers.decision_table import recorded
 from tests.helpers.eventful import eventful_decisions
 

@@ -16,17 +16,17 @@ from pyspark.sql import SparkSession
 from controlplane.bootstrap.connections import kept_offsets
 from controlplane.config import DECISIONS, HEARTBEATS
 from controlplane.errors import LogContinuityError, PrerequisiteError
-from streaming.checkpoints import Checkpoint, make_checkpoint, move_aside, read_checkpoint
+from streaming.continuity.checkpoints import Checkpoint, make_checkpoint, move_aside, read_checkpoint
+from streaming.continuity.gaps import Gap, GapsTable, gaps_between, go_on, refuse_recreated, unrecorded
 from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import HEARTBEATS_TABLE
-from streaming.driver_tables import DriverTable
-from streaming.gaps import Gap, GapsTable, gaps_between, go_on, refuse_recreated, unrecorded
-from streaming.jobs.history import start_history
+from streaming.jobs.records import start_records
 from streaming.metrics import PipelineMetrics
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.local_paths import local
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 from tests.helpers.polling import poll_until
-from tests.streaming.test_history_streams import heartbeat
+from tests.streaming.test_record_streams import heartbeat
 
 PARTITION = 3
 NOW_MS = 1_700_000_000_000
@@ -59,7 +59,7 @@ class Stream:
 
     def run(self) -> None:
         """Read all there is, and stop."""
-        read_all(partial(start_history, self._spark, self.config, HEARTBEATS, PipelineMetrics(CollectorRegistry())))
+        read_all(partial(start_records, self._spark, self.config, HEARTBEATS, PipelineMetrics(CollectorRegistry())))
 
     def run_after_crash(self) -> None:
         """Repeat the batch that was planned and not committed, after which Spark fails once; and read on."""

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from streaming.contracts.changes import BUNDLE_CHANGES_TABLE, BUNDLES_TABLE
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
-from streaming.created_tables import create_missing
-from streaming.driver_tables import DriverTable
 from streaming.load.bucket_files import bucket_files
 from streaming.load.gone_bundles import REST_MS, GoneBundles, files_without
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.load_logs import report
 from tests.helpers.pipeline_world import bundle_load
 from tests.helpers.plain_load import PlainLoad, bundle_row

@@ -22,11 +22,11 @@ from streaming.contracts.loads import (
     SPLIT_CANDIDATES_TABLE,
 )
 from streaming.contracts.records import LOAD_REPORTS_TABLE
-from streaming.created_tables import create_missing
-from streaming.decode import RawRow
-from streaming.driver_tables import DriverTable
 from streaming.jobs.load import LoadStream
 from streaming.metrics import PipelineMetrics
+from streaming.records.decode import RawRow
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
 
 MIB: Final = 1_048_576
@@ -126,7 +126,7 @@ def test_a_repeated_batch_leaves_what_one_that_lived_leaves(
         return killed
 
     with monkeypatch.context() as faults:
-        faults.setattr("streaming.driver_tables.write_deltalake", killed_at(write_deltalake))
+        faults.setattr("streaming.tables.driver_tables.write_deltalake", killed_at(write_deltalake))
         faults.setattr(DeltaTable, "create_write_transaction", killed_at(DeltaTable.create_write_transaction))
         with pytest.raises(KilledError):
             run(1)

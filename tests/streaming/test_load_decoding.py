@@ -17,8 +17,8 @@ from controlplane.core.bundles.load.resource_usage import ResourceWeights, weigh
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import LoadReport, ResourceUsage
 from streaming.contracts.records import LOAD_REPORT_COLUMNS
-from streaming.decode import RawRow, decode_payload
 from streaming.load.decoding import DECODED_TYPE, decode_batch
+from streaming.records.decode import RawRow, decode_payload
 from tests.golden.samples import SAMPLES, damaged
 from tests.helpers.pipeline_world import bundle_load, load_report, random_report
 from tests.helpers.placed_report import PlacedReport

@@ -18,14 +18,14 @@ from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.views import BUNDLE_LOAD_WINDOWS_VIEW
-from streaming.created_tables import create_missing
-from streaming.driver_tables import DriverTable
 from streaming.load_history import window_sums
 from streaming.load_history.follower import APP_ID, LoadHistoryFollower
 from streaming.load_history.report_heads import ReportHeads, read_heads
-from streaming.maintenance import maintain
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.maintenance import maintain
 from tests.helpers.inline_tasks import InlineTasks
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_windows import Added, added_up, plain_windows

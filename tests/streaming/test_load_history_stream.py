@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from controlplane.config import ClusterConfig, KafkaConfig
 from streaming.config import PipelineConfig, SparkConfig
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
-from streaming.driver_tables import DriverTable
 from streaming.jobs.followers import FollowerStream
 from streaming.jobs.load_history import LOAD_HISTORY, start_load_history, until_next_step_ms
 from streaming.metrics import PipelineMetrics
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.polling import poll_until
 from tests.helpers.report_table import ReportTable, random_reports
 

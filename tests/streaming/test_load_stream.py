@@ -22,8 +22,8 @@ from streaming.contracts.loads import (
     SPLIT_CANDIDATES_TABLE,
 )
 from streaming.contracts.records import DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE
-from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
+from streaming.jobs.records import start_records
 from streaming.load.bucket_fold import bucket_numbers
 from streaming.metrics import PipelineMetrics
 from tests.golden.samples import damaged
@@ -60,7 +60,7 @@ def test_bad_reports_become_dead_letters_and_neighbours_count(spark: SparkSessio
     config = world.config()
     metrics = PipelineMetrics(registry)
     read_all(lambda: start_load(spark, config, metrics))
-    read_all(lambda: start_history(spark, config, DEAD_LETTERS, metrics))
+    read_all(lambda: start_records(spark, config, DEAD_LETTERS, metrics))
 
     kept = world.rows(spark, LOAD_REPORTS_TABLE)
     assert sorted(row["sent_at_ms"] for row in kept) == list(range(len(refused)))

@@ -19,16 +19,16 @@ from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole
-from streaming.claim import claimed
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import HEARTBEATS_TABLE, LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
-from streaming.driver_tables import DriverTable
+from streaming.tables.claim import claimed
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.pipeline_world import PipelineWorld, random_report
 from tests.helpers.polling import poll_until
 from tests.helpers.readme import ROOT, blocks
-from tests.streaming.test_history_streams import heartbeat
+from tests.streaming.test_record_streams import heartbeat
 
 STEPS = blocks(ROOT / "docs" / "how-to" / "mend-the-pipeline.md")
 DEADLINE_S = 240.0

@@ -15,7 +15,7 @@ from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.state import State
 from streaming.changes.follower import ChangesFollower
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
-from streaming.driver_tables import DriverTable
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.log_tables import busy_world, write_tables
 from tests.helpers.pipeline_world import random_report
 from tests.helpers.placed_report import PlacedReport

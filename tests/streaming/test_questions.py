@@ -34,16 +34,16 @@ from streaming.contracts.records import (
     INTENTS_TABLE,
 )
 from streaming.contracts.table import TableContract
-from streaming.created_tables import create_missing
-from streaming.ddl import statements
-from streaming.driver_tables import DriverTable
 from streaming.load.rows import node_row
 from streaming.load_history.follower import LoadHistoryFollower
+from streaming.records.decision_rows import decision_rows
+from streaming.records.tick_rows import PlacedTick
 from streaming.sql.answers import QueryResult, plain
+from streaming.sql.ddl import statements
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
-from streaming.transforms.decision_rows import decision_rows
-from streaming.transforms.tick_rows import PlacedTick
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.decision_table import recorded
 from tests.helpers.eventful import eventful_decisions
 from tests.helpers.inline_tasks import InlineTasks

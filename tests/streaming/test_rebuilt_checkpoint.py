@@ -7,16 +7,16 @@ from controlplane.codec.framing import default_framing
 from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
-from streaming.checkpoints import make_checkpoint, move_aside, read_checkpoint
+from streaming.continuity.checkpoints import make_checkpoint, move_aside, read_checkpoint
+from streaming.continuity.rebuilt_checkpoint import rebuild_checkpoint
 from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE, tables_of
-from streaming.created_tables import create_missing
-from streaming.decode import RawRow
-from streaming.driver_tables import DriverTable
-from streaming.history_files import HistoryFiles
-from streaming.rebuilt_checkpoint import rebuild_checkpoint
-from streaming.stored_offsets import joined_extents, stored_offsets
-from streaming.transforms.record_rows import record_rows, table_of, without_day
-from streaming.transforms.tick_rows import tick_rows
+from streaming.records.decode import RawRow
+from streaming.records.record_rows import record_rows, table_of, without_day
+from streaming.records.tick_rows import tick_rows
+from streaming.tables.created_tables import create_missing
+from streaming.tables.day_files import DayFiles
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_offsets import joined_extents, stored_offsets
 from tests.helpers.log_tables import busy_world
 from tests.helpers.recorded_log import RecordedLog
 
@@ -36,7 +36,7 @@ def write(folder: Path, query_id: str, batch: int, records: Sequence[RawRecord],
     ):
         if contract.name in table_names:
             table = DriverTable(folder, contract, query_id)
-            files = HistoryFiles(table.folder, contract, dated_by)
+            files = DayFiles(table.folder, contract, dated_by)
             files.write(of_table)
             table.append_files(files.close(), batch)
 

@@ -15,8 +15,8 @@ from controlplane.embedded.java import find_java
 from controlplane.errors import PrerequisiteError, UserError
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.views import ALL_VIEWS
-from streaming.created_tables import create_missing
-from streaming.registration import Registered, register
+from streaming.sql.registration import Registered, register
+from streaming.tables.created_tables import create_missing
 from tests.helpers.log_tables import busy_world, write_tables
 from tests.helpers.readme import ROOT, clean_environment
 from tests.helpers.recorded_log import RecordedLog

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from controlplane.errors import UserError
 from streaming.contracts.records import DEAD_LETTERS_TABLE
-from streaming.driver_tables import DriverTable
 from streaming.sql import local
 from streaming.sql.answers import SqlEngine
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.membership_rows import add_membership_rows
 
 WRITES = (

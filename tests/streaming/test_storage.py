@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.errors import ConfigurationError, PrerequisiteError
 from streaming.storage import ObjectPath, StoragePath, storage_path
-from streaming.warehouse import cluster_of, name_cluster, refuse_without_tables, table_names
+from streaming.tables.warehouse import cluster_of, name_cluster, refuse_without_tables, table_names
 from tests.helpers.s3_server import s3_server
 
 

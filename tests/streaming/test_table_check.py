@@ -20,9 +20,11 @@ from controlplane.config import (
 from controlplane.core.membership.inputs import Heartbeat, Tick
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
-from streaming import table_check as module
-from streaming.checkpoints import make_checkpoint, move_aside
 from streaming.config import PipelineConfig, SparkConfig
+from streaming.continuity import table_check as module
+from streaming.continuity.checkpoints import make_checkpoint, move_aside
+from streaming.continuity.gaps import Gap, GapsTable
+from streaming.continuity.table_check import TableCheck, TopicReport
 from streaming.contracts.records import (
     DEAD_LETTERS_TABLE,
     DECISIONS_TABLE,
@@ -30,9 +32,7 @@ from streaming.contracts.records import (
     TABLE_OF_TOPIC,
     TICKS_TABLE,
 )
-from streaming.decode import RawRow, decode_payload
-from streaming.gaps import Gap, GapsTable
-from streaming.table_check import TableCheck, TopicReport
+from streaming.records.decode import RawRow, decode_payload
 from tests.helpers.local_paths import local
 from tests.helpers.log_tables import busy_world, write_inputs, write_tables
 from tests.helpers.recorded_log import RecordedLog

@@ -16,10 +16,10 @@ from controlplane.errors import FencedError
 from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
-from streaming.created_tables import create_missing
-from streaming.driver_tables import DriverTable
 from streaming.storage import StoragePath
-from streaming.table_files import TableFileWriter, WrittenFile, read_files, read_in_parts, told
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_files import TableFileWriter, WrittenFile, file_rows, read_files, read_in_parts
 from tests.helpers.load_logs import report
 from tests.helpers.pipeline_world import bundle_load
 from tests.helpers.plain_load import PlainLoad, bundle_row
@@ -112,7 +112,7 @@ def test_files_are_told_and_committed(tmp_path: Path) -> None:
         [written(table.folder, bundle_rows("a")), written(table.folder, bundle_rows("x", bucket=4), bucket=4)], 0
     )
     replacing = written(table.folder, bundle_rows("a", "b"))
-    assert WrittenFile(**told([replacing]).to_pylist()[0]) == replacing
+    assert WrittenFile(**file_rows([replacing]).to_pylist()[0]) == replacing
     table.replace_buckets([replacing], 2)
     table.replace_buckets([], 3)
     assert [table.has(version) for version in (1, 2, 3)] == [True, True, False]
@@ -179,6 +179,6 @@ def test_of_two_that_write_at_once_one_fails(tmp_path: Path, monkeypatch: pytest
         first.replace((), 0)
         return CommitProperties(app_transactions=app_transactions)
 
-    monkeypatch.setattr("streaming.driver_tables.CommitProperties", other_is_faster)
+    monkeypatch.setattr("streaming.tables.driver_tables.CommitProperties", other_is_faster)
     with pytest.raises(CommitFailedError, match="Concurrent transaction failed"):
         second.replace((), 0)

@@ -19,9 +19,9 @@ from controlplane.inspection.auditing import Audited, Auditor
 from controlplane.ports import RawRecord
 from streaming.contracts.records import DECISIONS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE, TICKS_TABLE
 from streaming.contracts.table import TableContract
-from streaming.driver_tables import DriverTable
-from streaming.table_log import TableLogReader
-from streaming.transforms.tick_rows import ticks_of
+from streaming.records.table_log import TableLogReader
+from streaming.records.tick_rows import ticks_of
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.histories import History, operations, play
 from tests.helpers.log_tables import INPUTS, add_ticks, busy_world, write_tables
 from tests.helpers.recorded_log import RecordedLog
@@ -67,7 +67,7 @@ def test_every_decision_is_taken_again_from_tables(histories: Sequence[tuple[His
 
 def test_records_are_those_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, with their places, times, keys and values; what was refused is refused again."""
-    monkeypatch.setattr("streaming.table_log._STEP_OFFSETS", 7)
+    monkeypatch.setattr("streaming.records.table_log._STEP_OFFSETS", 7)
     refused = [RawRecord(MEMBERSHIP, 1, 900, 5_000, b"n", b"junk"), RawRecord(MEMBERSHIP, 1, 901, 5_000, b"n", b"junk")]
     write_tables(tmp_path, BUSY, refused)
     reader = TableLogReader(tmp_path)

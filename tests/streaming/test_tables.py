@@ -16,20 +16,20 @@ from structlog.testing import capture_logs
 from controlplane.config import MEMBERSHIP
 from controlplane.core.membership.inputs import Tick
 from controlplane.errors import PrerequisiteError
-from streaming import tables
-from streaming.checkpoints import make_checkpoint
 from streaming.config import SparkConfig
+from streaming.continuity.checkpoints import make_checkpoint
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.changes import NODE_CHANGES_TABLE, SLOTS_TABLE
 from streaming.contracts.loads import BROKER_LOAD_TABLE
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import INDEXED_COLUMN_COUNT, TableContract
-from streaming.created_tables import create_missing, stored_bucket_count
-from streaming.driver_tables import DriverTable
 from streaming.jobs.pipeline import refuse_lost_checkpoints
-from streaming.maintenance import maintain
+from streaming.records.tick_rows import PlacedTick
 from streaming.session import build_session
-from streaming.transforms.tick_rows import PlacedTick
+from streaming.sql import spark_tables
+from streaming.tables.created_tables import create_missing, stored_bucket_count
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.maintenance import maintain
 from tests.helpers.local_paths import local
 from tests.helpers.log_tables import add_ticks
 from tests.helpers.membership_rows import add_membership_rows
@@ -55,12 +55,12 @@ def test_tables_are_what_their_contracts_say(spark: SparkSession, warehouse_dir:
     """Created tables have the contracts' columns, types, comments and folders; creating them again is harmless."""
     create_missing(warehouse_dir, bucket_count=5)
     for table in ALL_TABLES:
-        there = {field.name: field for field in tables.read(spark, warehouse_dir, table).schema.fields}
+        there = {field.name: field for field in spark_tables.read(spark, warehouse_dir, table).schema.fields}
         assert list(there) == list(table.columns)
         for field in table.fields:
             assert there[field.name].dataType == field.dataType
             assert there[field.name].metadata.get("comment") == field.metadata["comment"]
-        detail = spark.sql(f"DESCRIBE DETAIL delta.`{tables.table_path(warehouse_dir, table)}`").collect()[0]
+        detail = spark.sql(f"DESCRIBE DETAIL delta.`{spark_tables.table_path(warehouse_dir, table)}`").collect()[0]
         assert tuple(detail["partitionColumns"]) == table.partitioned_by
         assert detail["properties"].items() >= table.properties.items()
         if table.partitioned_by == ("bucket",):
@@ -73,10 +73,10 @@ def test_columns_that_came_later_are_added(spark: SparkSession, tmp_path: Path) 
     shutil.rmtree(tmp_path / BROKER_LOAD_TABLE.name)
     extra = StructField("extra", BROKER_LOAD_TABLE.fields[0].dataType)
     older = [each for each in BROKER_LOAD_TABLE.fields if each.name != "smoothed_at_ms"]
-    path = tables.table_path(tmp_path, BROKER_LOAD_TABLE)
+    path = spark_tables.table_path(tmp_path, BROKER_LOAD_TABLE)
     spark.createDataFrame([], StructType([*older, extra])).write.format("delta").save(path)
     assert not create_missing(tmp_path, bucket_count=2)
-    there = tables.read(spark, tmp_path, BROKER_LOAD_TABLE).schema
+    there = spark_tables.read(spark, tmp_path, BROKER_LOAD_TABLE).schema
     assert {each.name: each.dataType for each in there} == {
         each.name: each.dataType for each in (*BROKER_LOAD_TABLE.fields, extra)
     }

@@ -16,8 +16,8 @@ from controlplane.core.values.dead_letter import RAW_KEPT_BYTES
 from controlplane.core.values.identifiers import Epoch
 from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, LOAD_REPORTS_TABLE
-from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
+from streaming.jobs.records import start_records
 from streaming.metrics import PipelineMetrics
 from tests.helpers.end_markers import await_end_markers
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report, read_all
@@ -48,9 +48,9 @@ def test_newer_schemas_and_clocks_that_are_off(spark: SparkSession, world: Pipel
         world.send(HEARTBEATS, b"node-1", NEWER)
     world.report(load_report("node-1", number=now_ms + DAY_MS))
     world.send(LOAD_REPORTS, b"node-1", NEWER)
-    read_all(partial(start_history, spark, world.config(), HEARTBEATS, PipelineMetrics(CollectorRegistry())))
+    read_all(partial(start_records, spark, world.config(), HEARTBEATS, PipelineMetrics(CollectorRegistry())))
     read_loads(spark, world)
-    read_all(partial(start_history, spark, world.config(), DEAD_LETTERS, PipelineMetrics(CollectorRegistry())))
+    read_all(partial(start_records, spark, world.config(), DEAD_LETTERS, PipelineMetrics(CollectorRegistry())))
 
     rows = world.rows(spark, HEARTBEATS_TABLE)
     assert [row["sent_at_ms"] for row in rows] == [now_ms - DAY_MS, now_ms + DAY_MS]
@@ -77,7 +77,7 @@ def test_reports_as_large_as_they_may_be_and_nodes_of_20_000_bundles(spark: Spar
         bundles = [bundle_load(f"kv/0x{number:08x}_0x{number + 1:08x}") for number in numbers]
         world.report(load_report("node-1", bundles, number=part))
     read_loads(spark, world)
-    read_all(partial(start_history, spark, world.config(), DEAD_LETTERS, PipelineMetrics(CollectorRegistry())))
+    read_all(partial(start_records, spark, world.config(), DEAD_LETTERS, PipelineMetrics(CollectorRegistry())))
     assert Counter(row["node_id"] for row in world.rows(spark, LOAD_REPORTS_TABLE)) == {"big": 1, "node-1": 10}
     (letter,) = world.rows(spark, DEAD_LETTERS_TABLE)
     assert (letter["reason"], letter["raw_length_bytes"]) == ("record_too_large", MAX_RECORD_BYTES + 1 - len("big"))

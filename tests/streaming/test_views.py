@@ -12,8 +12,8 @@ from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeFenced
 from streaming.changes.follower import ChangesFollower
 from streaming.contracts.views import OWNERSHIP_VIEW, UNAVAILABILITY_VIEW, View
-from streaming.created_tables import create_missing
 from streaming.sql.local import LocalEngine
+from streaming.tables.created_tables import create_missing
 from tests.helpers.decision_table import APPENDED_EVERY_MS, DecisionTable
 from tests.helpers.eventful import eventful_decisions
 

@@ -18,11 +18,11 @@ from controlplane.cli.common.reading import reading
 from controlplane.cli.common.settings_option import parse_settings
 from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.cli.common.tables_option import checkpoints_dir_option, tables_dir_option
+from controlplane.cli.pipeline.mending import check, rebuild_checkpoint
 from controlplane.cli.pipeline.quiet_start import quiet_start
-from controlplane.cli.pipeline.upkeep import check, rebuild_checkpoint
 from controlplane.errors import ConfigurationError
 from streaming.storage import StoragePath
-from streaming.warehouse import cluster_of, refuse_without_tables
+from streaming.tables.warehouse import cluster_of, refuse_without_tables
 
 if TYPE_CHECKING:
     from streaming.config import SparkConfig
@@ -173,7 +173,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
 def ddl(invocation: Invocation, *, tables_dir: StoragePath | None, schema: str) -> None:
     """Print the statements that make tables and views known to a catalog of Spark, Hive or Unity."""
     with needs_spark():
-        from streaming.ddl import statements
+        from streaming.sql.ddl import statements
 
     folder = (tables_dir or invocation.tables_dir).absolute()
     refuse_without_tables(folder, cluster_of(folder) or invocation.cluster.name)
@@ -201,9 +201,9 @@ def register(invocation: Invocation, *, tables_dir: StoragePath | None, schema: 
     Repeated, it adds what is new. A table of the same name that lies elsewhere is an error.
     """
     with needs_spark():
-        from streaming.registration import HIVE_CATALOG
-        from streaming.registration import register as enter
         from streaming.session import build_session
+        from streaming.sql.registration import HIVE_CATALOG
+        from streaming.sql.registration import register as enter
 
     folder = (tables_dir or invocation.tables_dir).absolute()
     refuse_without_tables(folder, cluster_of(folder) or invocation.cluster.name)

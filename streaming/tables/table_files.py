@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from streaming.contracts.table import INDEXED_COLUMN_COUNT
-from streaming.file_statistics import FileStatistics
 from streaming.storage import ObjectPath, StoragePath
+from streaming.tables.file_statistics import FileStatistics
 
 _READ_BUFFER_BYTES: Final = 1_048_576
 """How much of a column is read at once: otherwise it is the column of a whole row group."""
@@ -27,7 +27,7 @@ class WrittenFile(NamedTuple):
         path: its place below the table's folder.
         partition: the value of the column by which the table is divided, as Delta writes it.
         size_bytes: its size.
-        statistics: of its rows, in Delta's form; see :class:`streaming.file_statistics.FileStatistics`.
+        statistics: of its rows, in Delta's form; see :class:`streaming.tables.file_statistics.FileStatistics`.
     """
 
     path: str
@@ -155,8 +155,8 @@ def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(list(columns), schema=schema)
 
 
-def told(files: Iterable[WrittenFile]) -> pa.RecordBatch:
-    """Written files in the columns of :data:`WRITTEN_TYPE`."""
+def file_rows(files: Iterable[WrittenFile]) -> pa.RecordBatch:
+    """What a task returns: written files as rows of :data:`WRITTEN_TYPE`."""
     columns = list(zip(*files, strict=True)) or [()] * len(WrittenFile._fields)
     types = (pa.string(), pa.string(), pa.int64(), pa.string())
     arrays = [pa.array(list(values), kind) for values, kind in zip(columns, types, strict=True)]

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from controlplane.errors import PrerequisiteError, RetryableError
 from streaming.storage import ObjectPath, StoragePath
+from streaming.tables.warehouse import HOW_TO_MEND
 
 Offsets = Mapping[int, int]
 """The next offset of each partition."""
@@ -31,7 +32,6 @@ _LEADING_ZERO: Final = b"\x00"
 """Spark begins the file of the first batch's offsets with it."""
 _SUMMED_BYTES: Final = 512
 _SUM_HEAD: Final = b"crc\x00" + struct.pack(">i", _SUMMED_BYTES)
-HOW_TO_MEND: Final = "docs/how-to/mend-the-pipeline.md has the steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ def stored_query_id(folder: StoragePath) -> str | None:
 
     If the checkpoint was moved aside by :func:`move_aside`, and none was made since, it is that one's.
     """
-    told = _former(folder)[-1] if isinstance(folder, Path) and not folder.exists() and _former(folder) else folder
+    place = _former(folder)[-1] if isinstance(folder, Path) and not folder.exists() and _former(folder) else folder
     try:
-        return str(_field(told, _METADATA, _parsed(told, _METADATA, _text(told, _METADATA)), "id"))
+        return str(_field(place, _METADATA, _parsed(place, _METADATA, _text(place, _METADATA)), "id"))
     except PrerequisiteError:
         return None
 
@@ -171,7 +171,7 @@ def _fill(folder: StoragePath, topic: str, begin: Offsets, query_id: str) -> Non
         (folder / inner).mkdir(parents=True)
     head = {"batchWatermarkMs": 0, "batchTimestampMs": _now_ms(), "conf": {}}
     _write(folder / "metadata", json.dumps({"id": query_id}).encode())
-    _write(folder / "offsets" / "0", "\n".join((_VERSION, json.dumps(head), _told(topic, begin))).encode())
+    _write(folder / "offsets" / "0", "\n".join((_VERSION, json.dumps(head), _offsets_line(topic, begin))).encode())
     _write(folder / "commits" / "0", f'{_VERSION}\n{{"nextBatchWatermarkMs":0}}'.encode())
 
 
@@ -191,11 +191,11 @@ def _newest(folder: StoragePath) -> int | None:
 
 
 def _offsets(folder: StoragePath, place: Path, topic: str) -> Offsets:
-    told = _parsed(folder, place, _lines(folder, place)[-1])
-    if set(told) != {topic}:
-        raise _damaged(folder, f"{place} is of {', '.join(map(str, told)) or 'no topic'}, not of {topic}")
+    by_topic = _parsed(folder, place, _lines(folder, place)[-1])
+    if set(by_topic) != {topic}:
+        raise _damaged(folder, f"{place} is of {', '.join(map(str, by_topic)) or 'no topic'}, not of {topic}")
     try:
-        return {int(partition): int(offset) for partition, offset in told[topic].items()}
+        return {int(partition): int(offset) for partition, offset in by_topic[topic].items()}
     except (AttributeError, TypeError, ValueError):
         raise _damaged(folder, f"{place} has no offsets of partitions") from None
 
@@ -211,14 +211,14 @@ def _lines(folder: StoragePath, place: Path) -> list[str]:
 def _text(folder: StoragePath, place: Path) -> str:
     path = folder / place
     try:
-        content, told = path.read_bytes(), _told_sum(path)
+        content, kept_sum = path.read_bytes(), _kept_sum(path)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         raise _damaged(folder, f"{place} cannot be read: {error.strerror or error}") from error
     except OSError as error:
         raise RetryableError(f"the checkpoint {folder} cannot be read now: {error}") from error
     if not content:
         raise _damaged(folder, f"{place} is empty")
-    if told and told != _sum_of(content):  # a crash may leave an empty one
+    if kept_sum and kept_sum != _sum_of(content):  # a crash may leave an empty one
         raise _damaged(folder, f"{place} does not have the sum that is kept beside it")
     return content.decode(errors="replace")
 
@@ -243,12 +243,12 @@ def _damaged(folder: StoragePath, what: str) -> PrerequisiteError:
     return PrerequisiteError(f"the checkpoint {folder} is damaged: {what}; {HOW_TO_MEND}")
 
 
-def _told(topic: str, offsets: Offsets) -> str:
+def _offsets_line(topic: str, offsets: Offsets) -> str:
     return json.dumps({topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
 
 
 def _replace_offsets(folder: StoragePath, place: Path, topic: str, offsets: Offsets) -> None:
-    lines = [*_text(folder, place).removeprefix("\x00").splitlines()[:-1], _told(topic, offsets)]
+    lines = [*_text(folder, place).removeprefix("\x00").splitlines()[:-1], _offsets_line(topic, offsets)]
     leading = _LEADING_ZERO if place == _FIRST_BATCH else b""
     _write(folder / place, leading + "\n".join(lines).encode())
 
@@ -270,7 +270,7 @@ def _write(path: StoragePath, content: bytes) -> None:
     _sum_file(path).write_bytes(_sum_of(content))
 
 
-def _told_sum(path: StoragePath) -> bytes | None:
+def _kept_sum(path: StoragePath) -> bytes | None:
     if isinstance(path, ObjectPath) or not _sum_file(path).exists():
         return None
     return _sum_file(path).read_bytes()

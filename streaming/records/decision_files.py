@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.history_files import TOLD_TYPE, BatchFiles, HistoryFiles, batch_files, told_by_task
+from streaming.records.decision_rows import LogRecord, decision_rows
+from streaming.records.record_rows import table_of
 from streaming.storage import StoragePath
-from streaming.transforms.decision_rows import LogRecord, decision_rows
-from streaming.transforms.record_rows import table_of
+from streaming.tables.day_files import TASK_RESULT_TYPE, BatchFiles, DayFiles, batch_files, task_result
 
 _ROWS_AT_ONCE: Final = 256
 """How many rows are held before they are written: what bounds the memory, beside the greatest decision."""
@@ -30,7 +30,7 @@ def write_decision_files(records: DataFrame, log_id: str, begin_offset: int, fol
     """
     write = partial(_write, log_id=log_id, begin_offset=begin_offset, folder=folder)
     in_order = records.select(*LogRecord._fields).coalesce(1).sortWithinPartitions("offset")
-    return batch_files(in_order.mapInArrow(write, TOLD_TYPE))
+    return batch_files(in_order.mapInArrow(write, TASK_RESULT_TYPE))
 
 
 def _write(
@@ -42,12 +42,12 @@ def _write(
         if record.offset >= begin_offset:  # those before were counted with the batch before
             foreign.append(record.offset)
 
-    files = HistoryFiles(folder, DECISIONS_TABLE)
+    files = DayFiles(folder, DECISIONS_TABLE)
     schema = to_arrow_schema(DECISIONS_TABLE.schema)
     rows = decision_rows(_records(batches), log_id, count)
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         files.write(table_of(some, schema))
-    yield told_by_task({DECISIONS_TABLE.name: files.close()}, len(foreign))
+    yield task_result({DECISIONS_TABLE.name: files.close()}, len(foreign))
 
 
 def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRecord]:

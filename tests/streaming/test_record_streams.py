@@ -17,11 +17,11 @@ from controlplane.core.values.canonical import to_canonical
 from controlplane.core.values.identifiers import Epoch, Seq
 from streaming.config import PipelineConfig
 from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE, TICKS_TABLE
-from streaming.driver_tables import DriverTable
-from streaming.jobs.history import HistoryStream, start_history
+from streaming.jobs.records import RecordStream, start_records
 from streaming.metrics import PipelineMetrics, ProgressListener
-from streaming.table_files import WrittenFile
-from streaming.transforms.tick_rows import PlacedTick, ticks_of
+from streaming.records.tick_rows import PlacedTick, ticks_of
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_files import WrittenFile
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 
 RAW = "partition int, offset long, append_time_ms long, key binary, value binary, is_append_time boolean"
@@ -38,7 +38,7 @@ def read_history(spark: SparkSession, config: PipelineConfig, topic: str) -> tup
     """Let the stream of a topic read everything; what the metrics count as read, and as passed over."""
     registry = CollectorRegistry()
     metrics = PipelineMetrics(registry)
-    query = read_all(lambda: start_history(spark, config, topic, metrics))
+    query = read_all(lambda: start_records(spark, config, topic, metrics))
     listener = ProgressListener(metrics)
     for progress in query.recentProgress:
         listener.record(progress)
@@ -88,13 +88,13 @@ def test_each_table_has_a_batch_once(
         commit(table, files, version)
 
     registry = CollectorRegistry()
-    first = HistoryStream(config, HEARTBEATS, PipelineMetrics(CollectorRegistry()))
+    first = RecordStream(config, HEARTBEATS, PipelineMetrics(CollectorRegistry()))
     monkeypatch.setattr(DriverTable, "append_files", commit_but_ticks)
     first.write(batches[0], "app", 0)
     with pytest.raises(KeyboardInterrupt):
         first.write(batches[1], "app", 1)
     monkeypatch.undo()
-    second = HistoryStream(config, HEARTBEATS, PipelineMetrics(registry))
+    second = RecordStream(config, HEARTBEATS, PipelineMetrics(registry))
     for number in (1, 2, 2):
         second.write(batches[number], "app", number)
     offsets = [(row["partition"], row["offset"]) for row in world.rows(spark, HEARTBEATS_TABLE)]

@@ -1,6 +1,6 @@
-"""Files of tables of history: each task of a batch writes its rows, a file for each day, and tells the driver of them.
+"""Files of tables of history: each task of a batch writes its rows, a file for each day, and names them to the driver.
 
-A task that is repeated writes others. The driver commits those that the task told of that ended.
+A task that is repeated writes others. The driver commits those of the tasks that ended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,19 +15,19 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from streaming.contracts.table import DAY_COLUMN, TableContract
 from streaming.storage import StoragePath
-from streaming.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, told
+from streaming.tables.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, file_rows
 
 _DAY_MS: Final = 86_400_000
 _EPOCH_DAY: Final = date(1970, 1, 1)
 
-TOLD_TYPE: Final = StructType(
+TASK_RESULT_TYPE: Final = StructType(
     [StructField("table", StringType()), StructField("file", WRITTEN_TYPE), StructField("passed_over", LongType())]
 )
-"""What a task tells: a row for each file, with its table, and one with the number of records that it passed over."""
-_TOLD: Final = to_arrow_schema(TOLD_TYPE)
+"""What a task returns: a row for each file, with its table, and one with the number of records that it passed over."""
+_TASK_RESULT_SCHEMA: Final = to_arrow_schema(TASK_RESULT_TYPE)
 
 
-class HistoryFiles:
+class DayFiles:
     """What one task writes of one table.
 
     Args:
@@ -57,7 +57,7 @@ class HistoryFiles:
 
 
 class BatchFiles(NamedTuple):
-    """What all tasks of a batch have told.
+    """What all tasks of a batch have written.
 
     Attributes:
         files: by the name of their table.
@@ -68,22 +68,22 @@ class BatchFiles(NamedTuple):
     passed_over: int
 
 
-def told_by_task(files: Mapping[str, Sequence[WrittenFile]], passed_over: int) -> pa.RecordBatch:
-    """The rows of :data:`TOLD_TYPE`, which a task returns at its end."""
+def task_result(files: Mapping[str, Sequence[WrittenFile]], passed_over: int) -> pa.RecordBatch:
+    """The rows of :data:`TASK_RESULT_TYPE`, which a task returns at its end."""
     names = [table for table, written in files.items() for _ in written]
-    structs = told(file for written in files.values() for file in written).to_struct_array()
+    structs = file_rows(file for written in files.values() for file in written).to_struct_array()
     of_files = pa.RecordBatch.from_arrays(
-        [pa.array(names, pa.string()), structs, pa.nulls(len(names), pa.int64())], schema=_TOLD
+        [pa.array(names, pa.string()), structs, pa.nulls(len(names), pa.int64())], schema=_TASK_RESULT_SCHEMA
     )
-    count = pa.RecordBatch.from_pylist([{"passed_over": passed_over}], schema=_TOLD)
+    count = pa.RecordBatch.from_pylist([{"passed_over": passed_over}], schema=_TASK_RESULT_SCHEMA)
     return pa.concat_batches([of_files, count])
 
 
-def batch_files(told_rows: DataFrame) -> BatchFiles:
+def batch_files(task_results: DataFrame) -> BatchFiles:
     """Carry a batch out: every task writes its files."""
     files: dict[str, list[WrittenFile]] = {}
     passed_over = 0
-    for row in told_rows.collect():
+    for row in task_results.collect():
         if row["file"] is None:
             passed_over += row["passed_over"]
         else:

@@ -21,12 +21,12 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.inspection.source import LogSource
 from controlplane.topic_reading.drain import drain
 from streaming.storage import StoragePath
-from streaming.warehouse import refuse_without_tables
+from streaming.tables.warehouse import refuse_without_tables
 
 if TYPE_CHECKING:
     from streaming.config import PipelineConfig
-    from streaming.decode import RawRow
-    from streaming.table_check import TopicReport
+    from streaming.continuity.table_check import TopicReport
+    from streaming.records.decode import RawRow
 
 _TOPICS: Final = (DECISIONS, MEMBERSHIP, INTENTS, HEARTBEATS, LOAD_REPORTS, DEAD_LETTERS)
 
@@ -52,7 +52,7 @@ def check(
     told. The command only reads, and the pipeline may run. Exits with 1 if anything is missing, twice, or not in Kafka.
     """
     with needs_spark():
-        from streaming.table_check import TableCheck
+        from streaming.continuity.table_check import TableCheck
 
     config = _config(invocation, tables_dir, checkpoints_dir)
     refuse_without_tables(config.warehouse_dir, invocation.cluster.name)
@@ -81,9 +81,9 @@ def rebuild_checkpoint(
     topic's tables has is taken out first, if Kafka still has it. The former checkpoint is kept beside the new one.
     """
     with needs_spark():
-        from streaming import rebuilt_checkpoint
-        from streaming.claim import claimed
+        from streaming.continuity import rebuilt_checkpoint
         from streaming.contracts.records import TABLE_OF_TOPIC
+        from streaming.tables.claim import claimed
 
     config = _config(invocation, tables_dir, checkpoints_dir)
     refuse_without_tables(config.warehouse_dir, invocation.cluster.name)
@@ -115,7 +115,7 @@ def _config(
 
 def _committed(source: LogSource, topic: str, partition: int, span: range) -> "Iterator[RawRow]":
     """The committed records of a partition in a span of offsets."""
-    from streaming.decode import RawRow
+    from streaming.records.decode import RawRow
 
     place = TopicPartition(topic, partition)
     for records in drain(source.reader, {place: span.start}, source.limits, {place: span.stop}):

@@ -22,8 +22,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
 
 from controlplane.errors import ControlPlaneError, FencedError, PrerequisiteError
-from streaming.checkpoints import HOW_TO_MEND
 from streaming.storage import StoragePath
+from streaming.tables.warehouse import HOW_TO_MEND
 
 RENEWAL_INTERVAL_S: Final = 10.0
 """How often a claim is renewed."""

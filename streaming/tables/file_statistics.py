@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from controlplane.errors import InvariantViolationError
 
 _TEXT_CHARACTERS: Final = 32
-"""How much of a text is told, as Delta's own writers do it."""
+"""How much of a text statistics keep, as Delta's own writers do it."""
 _GREATEST_CHARACTER: Final = "\U0010ffff"
 
 _Bound: TypeAlias = int | str
@@ -54,14 +54,14 @@ class FileStatistics:
 
     def as_json(self) -> str:
         """Delta's form, as a commit holds it."""
-        told = {
+        statistics = {
             "numRecords": self._row_count,
             "minValues": self._least,
             "maxValues": self._greatest,
             "nullCount": self._null_counts,
         }
         # Characters stand for themselves: delta-rs takes two escapes that are one character for another character.
-        return json.dumps(told, ensure_ascii=False)
+        return json.dumps(statistics, ensure_ascii=False)
 
 
 def _at_most(bound: _Bound) -> _Bound:

@@ -5,19 +5,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.config import PipelineConfig
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
-from streaming.driver_tables import DriverTable
 from streaming.metrics import PipelineMetrics
-from streaming.record_files import write_record_files
+from streaming.records.record_files import write_record_files
 from streaming.sinks import query_id
 from streaming.sources import read_stream
+from streaming.tables.driver_tables import DriverTable
 
 
-def start_history(
+def start_records(
     session: SparkSession, config: PipelineConfig, topic: str, metrics: PipelineMetrics
 ) -> StreamingQuery:
     """Start the stream of ``heartbeats``, ``membership``, ``intents`` or ``dead-letters`` into its tables."""
     name = TABLE_OF_TOPIC[topic].name
-    stream = HistoryStream(config, topic, metrics)
+    stream = RecordStream(config, topic, metrics)
     records = read_stream(session, config.kafka, config.cluster.topic(topic), config.max_records_per_batch)
     return (
         records.writeStream.queryName(name)
@@ -28,7 +28,7 @@ def start_history(
     )
 
 
-class HistoryStream:
+class RecordStream:
     """One run of a stream.
 
     Args:

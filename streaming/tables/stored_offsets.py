@@ -39,9 +39,9 @@ class StoredOffsets:
         found: dict[int, range] = {}
         for rows in self._read(pc.field(self._topic) == topic, [self._partition, self._offset]):
             grouped = pa.Table.from_batches([rows]).group_by(self._partition)
-            told = grouped.aggregate([(self._offset, "min"), (self._offset, "max")]).to_pydict()
+            extents = grouped.aggregate([(self._offset, "min"), (self._offset, "max")]).to_pydict()
             for partition, first, last in zip(
-                told[self._partition], told[f"{self._offset}_min"], told[f"{self._offset}_max"], strict=True
+                extents[self._partition], extents[f"{self._offset}_min"], extents[f"{self._offset}_max"], strict=True
             ):
                 before = found.get(partition, range(first, last + 1))
                 found[partition] = range(min(first, before.start), max(last + 1, before.stop))

@@ -29,8 +29,8 @@ def newest_decision(warehouse_dir: StoragePath) -> NewestDecision | None:
     table = DeltaTable(str(warehouse_dir / DECISIONS_TABLE.name))
     actions = pa.table(table.get_add_actions(flatten=True))
     # Files without statistics are read whole.
-    told = pc.max(actions[_GREATEST_SEQ]).as_py() if _GREATEST_SEQ in actions.column_names else None
-    there = None if told is None else pc.field("seq") >= told
+    greatest_seq = pc.max(actions[_GREATEST_SEQ]).as_py() if _GREATEST_SEQ in actions.column_names else None
+    there = None if greatest_seq is None else pc.field("seq") >= greatest_seq
     rows = table.to_pyarrow_dataset().to_table(columns=["log_id", "seq"], filter=there).to_pylist()
     if not rows:
         return None

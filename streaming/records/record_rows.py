@@ -11,8 +11,8 @@ from controlplane.config import DEAD_LETTERS
 from controlplane.core.membership.inputs import Tick
 from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.contracts.table import DAY_COLUMN, TableContract
-from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_payload
-from streaming.transforms.tick_rows import PlacedTick
+from streaming.records.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_payload
+from streaming.records.tick_rows import PlacedTick
 
 
 class RecordRows(NamedTuple):
@@ -30,7 +30,7 @@ class RecordRows(NamedTuple):
 
 
 def raw_records(batch: pa.RecordBatch) -> list[RawRow]:
-    """The records of a batch, which has the columns of :class:`streaming.decode.RawRow`."""
+    """The records of a batch, which has the columns of :class:`streaming.records.decode.RawRow`."""
     columns = (batch.column(name).to_pylist() for name in RawRow._fields)
     return [RawRow(*values) for values in zip(*columns, strict=True)]
 

@@ -5,6 +5,8 @@ from typing import Final
 from controlplane.errors import PrerequisiteError
 from streaming.storage import StoragePath
 
+HOW_TO_MEND: Final = "docs/how-to/mend-the-pipeline.md has the steps"
+"""The end of an error that only its operator can mend."""
 _OWNER_FILE: Final = "cluster"
 
 

@@ -7,11 +7,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE
-from streaming.decode import RawRow, framing_of
-from streaming.history_files import TOLD_TYPE, BatchFiles, HistoryFiles, batch_files, told_by_task
+from streaming.records.decode import RawRow, framing_of
+from streaming.records.record_rows import raw_records, record_rows, table_of, without_day
+from streaming.records.tick_rows import PlacedTick, tick_rows
 from streaming.storage import StoragePath
-from streaming.transforms.record_rows import raw_records, record_rows, table_of, without_day
-from streaming.transforms.tick_rows import PlacedTick, tick_rows
+from streaming.tables.day_files import TASK_RESULT_TYPE, BatchFiles, DayFiles, batch_files, task_result
 
 
 def write_record_files(
@@ -27,7 +27,7 @@ def write_record_files(
         folders: of the topic's tables, by their names.
     """
     write = partial(_write, topic=topic, schema_ids=tuple(schema_ids.items()), folders=folders)
-    return batch_files(records.select(*RawRow._fields).mapInArrow(write, TOLD_TYPE))
+    return batch_files(records.select(*RawRow._fields).mapInArrow(write, TASK_RESULT_TYPE))
 
 
 def _write(
@@ -38,7 +38,7 @@ def _write(
 ) -> Iterator[pa.RecordBatch]:
     contract = TABLE_OF_TOPIC[topic]
     framing = framing_of(schema_ids)
-    files, ticks, refused = HistoryFiles(folders[contract.name], contract), list[PlacedTick](), 0
+    files, ticks, refused = DayFiles(folders[contract.name], contract), list[PlacedTick](), 0
     for batch in batches:
         decoded = record_rows(topic, raw_records(batch), framing)
         files.write(decoded.rows)
@@ -46,7 +46,7 @@ def _write(
         refused += decoded.refused
     written = {contract.name: files.close()}
     if ticks:
-        of_ticks = HistoryFiles(folders[TICKS_TABLE.name], TICKS_TABLE, dated_by="minute_ms")
+        of_ticks = DayFiles(folders[TICKS_TABLE.name], TICKS_TABLE, dated_by="minute_ms")
         of_ticks.write(table_of(list(tick_rows(ticks)), without_day(TICKS_TABLE)))
         written[TICKS_TABLE.name] = of_ticks.close()
-    yield told_by_task(written, refused)
+    yield task_result(written, refused)

@@ -21,7 +21,7 @@ from controlplane.config import DEAD_LETTERS, HEARTBEATS, INTENTS, LOAD_REPORTS,
 from controlplane.core.values.dead_letter import RAW_KEPT_BYTES, DeadLetter
 from controlplane.core.values.identifiers import Coordinates
 from controlplane.errors import InvalidInputError
-from streaming.columns import RecordColumns
+from streaming.contracts.columns import RecordColumns
 from streaming.contracts.records import (
     HEARTBEAT_COLUMNS,
     INTENT_COLUMNS,

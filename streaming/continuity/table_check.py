@@ -17,14 +17,14 @@ from controlplane.codec.framing import Framing, framing_with
 from controlplane.codec.inputs import decode_input
 from controlplane.config import DEAD_LETTERS, DECISIONS
 from controlplane.errors import InvalidInputError, LogContinuityError
-from streaming.checkpoints import Offsets, read_checkpoint
 from streaming.config import PipelineConfig
+from streaming.continuity.checkpoints import Offsets, read_checkpoint
+from streaming.continuity.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated, written_up_to
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, tables_of
-from streaming.decode import RawRow
-from streaming.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated, written_up_to
-from streaming.newest_decision import newest_decision
-from streaming.stored_offsets import StoredOffsets, joined_extents, stored_offsets
-from streaming.transforms.decision_rows import LogRecord, part_of
+from streaming.records.decision_rows import LogRecord, part_of
+from streaming.records.decode import RawRow
+from streaming.tables.newest_decision import newest_decision
+from streaming.tables.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 
 CommittedRecords: TypeAlias = Callable[[str, int, range], Iterable[RawRow]]
 """The committed records of a topic's partition in a span of offsets, in order."""
@@ -33,7 +33,8 @@ _PIECE_OFFSETS: Final = 500_000
 """How many offsets of a partition are compared at once."""
 _SETTLED_MS: Final = 60_000
 """A record that was refused has its dead letter after this time."""
-_TOLD: Final = 3
+_MOST_NAMED: Final = 3
+"""How many offsets a problem names."""
 
 _Numbers: TypeAlias = npt.NDArray[np.int64]
 
@@ -128,8 +129,8 @@ class TableCheck:
                 refused, unsettled = self._sort_out(report, found, partition, there)
                 answered = letters.within(topic, partition, piece)
                 unanswered = np.setdiff1d(np.setdiff1d(refused, answered), unsettled)
-                told = report.notes if self._letters_are_behind else report.problems
-                _tell(told, topic, partition, "refused and without a dead letter", unanswered)
+                lines = report.notes if self._letters_are_behind else report.problems
+                _tell(lines, topic, partition, "refused and without a dead letter", unanswered)
 
     def _tell_without_checkpoint(self, report: TopicReport, stored: Sequence[StoredOffsets]) -> None:
         if any(each.extents(report.topic) for each in stored):
@@ -255,7 +256,7 @@ def _numbers(values: Sequence[int]) -> _Numbers:
 
 
 def _first(numbers: _Numbers) -> str:
-    return f"first {', '.join(map(str, numbers[:_TOLD].tolist()))}"
+    return f"first {', '.join(map(str, numbers[:_MOST_NAMED].tolist()))}"
 
 
 def _tell(problems: list[str], topic: str, partition: int, word: str, offsets: _Numbers) -> None:

@@ -1,7 +1,7 @@
 """The tables as the driver commits them, by delta-rs: that takes milliseconds, where a write of Spark takes seconds.
 
-Rows are few and in the driver, or in files that executors have written (:mod:`streaming.table_files`). Spark writes no
-table, also not for its upkeep: on an object store it would not see the commits of others.
+Rows are few and in the driver, or in files that executors have written (:mod:`streaming.tables.table_files`). Spark
+writes no table, also not for its upkeep: on an object store it would not see the commits of others.
 """
 
 import time
@@ -17,9 +17,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from controlplane.errors import FencedError, InvariantViolationError
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
-from streaming.created_tables import stored_bucket_count
 from streaming.storage import StoragePath
-from streaming.table_files import WrittenFile
+from streaming.tables.created_tables import stored_bucket_count
+from streaming.tables.table_files import WrittenFile
 
 LAST_WRITER: Final = "controlplane.writer"
 """The application transaction whose number is the hash of the name of the writer that committed last."""

@@ -9,9 +9,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from controlplane.errors import PrerequisiteError, UserError
-from streaming.ddl import statements, table_location
+from streaming.sql.ddl import statements, table_location
 from streaming.storage import StoragePath
-from streaming.warehouse import table_names
+from streaming.tables.warehouse import table_names
 
 HIVE_CATALOG: Final[Mapping[str, str]] = {"spark.sql.catalogImplementation": "hive"}
 """The setting of a session whose catalog outlives it; which metastore that is, Spark's other settings say."""

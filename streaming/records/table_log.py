@@ -30,11 +30,11 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.positions import place_of
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
-from streaming.columns import KIND_COLUMN
+from streaming.contracts.columns import KIND_COLUMN
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.contracts.table import TableContract
+from streaming.records.tick_rows import MINUTE_MS, ticks_of
 from streaming.storage import StoragePath
-from streaming.transforms.tick_rows import MINUTE_MS, ticks_of
 
 _KINDS: Final[Mapping[str, Mapping[str, type]]] = {
     HEARTBEATS: {"": Heartbeat},

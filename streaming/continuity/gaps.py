@@ -8,19 +8,21 @@ import structlog
 
 from controlplane.config import DECISIONS
 from controlplane.errors import LogContinuityError
-from streaming.checkpoints import HOW_TO_MEND, Checkpoint, Offsets, move_behind, read_checkpoint
 from streaming.config import PipelineConfig
+from streaming.continuity.checkpoints import Checkpoint, Offsets, move_behind, read_checkpoint
 from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
-from streaming.driver_tables import DriverTable
 from streaming.storage import StoragePath
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.warehouse import HOW_TO_MEND
 
 KeptOffsets: TypeAlias = Callable[[str], Mapping[int, range]]
 """For a topic without the cluster's prefix the offsets that Kafka has of each partition, up to the last stable one."""
 
 _APP_ID: Final = "controlplane.gaps"
 """The writer's name in the commits of the table."""
-_TOLD: Final = 3
+_MOST_NAMED: Final = 3
+"""How many gaps an error names."""
 
 _log = structlog.get_logger(__name__)
 
@@ -136,8 +138,10 @@ def go_on(config: PipelineConfig, topic: str, kept: Mapping[int, range], now_ms:
         raise LogContinuityError(_sentence(topic, missing, checkpoint))
     GapsTable(config.warehouse_dir).record(missing, checkpoint.planned_at_ms or 0, now_ms)
     move_behind(checkpoint, config.cluster.topic(topic), {gap.partition: gap.offsets.stop for gap in unread})
-    told = "gap accepted and recorded in the table gaps" if missing else "the batch that Kafka no longer has is written"
-    _log.warning(told, stream=name, gaps=[str(gap) for gap in missing])
+    event = (
+        "gap accepted and recorded in the table gaps" if missing else "the batch that Kafka no longer has is written"
+    )
+    _log.warning(event, stream=name, gaps=[str(gap) for gap in missing])
 
 
 def written_up_to(config: PipelineConfig, topic: str, checkpoint: Checkpoint) -> Offsets:
@@ -149,9 +153,9 @@ def written_up_to(config: PipelineConfig, topic: str, checkpoint: Checkpoint) ->
 
 
 def _sentence(topic: str, gaps: list[Gap], checkpoint: Checkpoint) -> str:
-    told = ", ".join(_told(gaps))
+    lost = ", ".join(_named(gaps))
     since = datetime.fromtimestamp((checkpoint.planned_at_ms or 0) / 1_000, UTC).isoformat(" ", "seconds")
-    head = f"Kafka no longer has {told}, which the tables do not have either: their last batch is of {since}"
+    head = f"Kafka no longer has {lost}, which the tables do not have either: their last batch is of {since}"
     if topic == DECISIONS:
         return (
             f"{head}. What these decisions changed is unknown, so --accept-gap does not pass them: begin new tables; "
@@ -160,7 +164,7 @@ def _sentence(topic: str, gaps: list[Gap], checkpoint: Checkpoint) -> str:
     return f"{head}. Start with --accept-gap to record this in the table {GAPS_TABLE.name} and go on behind it"
 
 
-def _told(gaps: list[Gap]) -> Iterator[str]:
-    yield from map(str, gaps[:_TOLD])
-    if len(gaps) > _TOLD:
-        yield f"and gaps in {len(gaps) - _TOLD} more partitions"
+def _named(gaps: list[Gap]) -> Iterator[str]:
+    yield from map(str, gaps[:_MOST_NAMED])
+    if len(gaps) > _MOST_NAMED:
+        yield f"and gaps in {len(gaps) - _MOST_NAMED} more partitions"

@@ -1,0 +1,1 @@
+"""Records of topics as rows, and rows as records again."""
