@@ -30,7 +30,6 @@ from streaming.contracts.loads import (
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.load.batch_summary import files_of, implausible_figures, summary_of
-from streaming.load.before_cutoffs import before_cutoffs
 from streaming.load.bucket_files import bucket_files
 from streaming.load.bucket_fold import bucket_numbers, folded_files
 from streaming.load.candidates import (
@@ -43,7 +42,7 @@ from streaming.load.candidates import (
     evaluate,
     last_evaluation_ms,
 )
-from streaming.load.decoding import decoded_reports, samples_of
+from streaming.load.decoding import decoded_reports, sample_blocks
 from streaming.load.gone_bundles import REST_MS, GoneBundles, files_without
 from streaming.load.proposals import proposed_before
 from streaming.load.rows import node_of, node_row
@@ -103,7 +102,9 @@ class LoadStream:
         history, bundles = (self._table(each, writer) for each in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE))
         weights = self._config.rules.shed.weights
         in_parts = records.coalesce(self._config.spark.cores)
-        decoded = decoded_reports(in_parts, self._config.kafka.schema_ids, weights, history.folder).persist()
+        decoded = decoded_reports(
+            in_parts, self._config.kafka.schema_ids, weights, history.folder, self._buckets
+        ).persist()
         try:
             summary = summary_of(decoded)
             if not history.has(batch_id):
@@ -115,8 +116,8 @@ class LoadStream:
             if summary.has_implausible_figures:
                 self._tell_implausible_figures(decoded)
             if not bundles.has(batch_id):
-                counting = before_cutoffs(samples_of(decoded), cutoffs(summary.incarnations, self._nodes))
-                files = folded_files(counting, bundles.folder, bundles.files_of_buckets(), self._buckets)
+                ends = cutoffs(summary.incarnations, self._nodes)
+                files = folded_files(sample_blocks(decoded), bundles.folder, bundles.files_of_buckets(), ends)
                 bundles.replace_buckets(files, batch_id)
         finally:
             decoded.unpersist()

@@ -3,21 +3,44 @@
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from controlplane.core.bundles.load.incarnations import Cutoff
 from controlplane.core.bundles.load.reported_state import Position
+from controlplane.core.bundles.load.sample_fold import Choice
 
-_CUTOFF: Final = "node_id string, incarnation long, end struct<append_time_ms: long, partition: int, offset: long>"
+_NOTHING_COUNTS: Final = Position(-1, -1, -1)
+"""Stands before every report."""
+_SEPARATOR: Final = "\x00"
+"""Between a node's id and an incarnation, which is digits: so no two processes have one name."""
 
 
-def before_cutoffs(samples: DataFrame, cutoffs: Sequence[Cutoff]) -> DataFrame:
-    """The samples of reports that stand before the cutoff of their incarnation, or have none."""
+def before_cutoffs(samples: pa.Table, cutoffs: Sequence[Cutoff]) -> pa.Table:
+    """The samples of reports that stand before the cutoff of their incarnation, or have none.
+
+    Args:
+        samples: rows of :data:`streaming.load.sample_blocks.SAMPLE_SCHEMA`.
+        cutoffs: those of the batch.
+    """
     if not cutoffs:
         return samples
-    ends = samples.sparkSession.createDataFrame(list(cutoffs), _CUTOFF)
-    keys = [samples[name] == ends[name] for name in ("node_id", "incarnation")]
-    with_ends = samples.join(F.broadcast(ends), keys, "left")
-    is_before = F.struct(*Position._fields) < F.col("end")
-    return with_ends.where(ends["node_id"].isNull() | is_before).select(samples["*"])
+    limited = pa.array([f"{each.node_id}{_SEPARATOR}{each.incarnation}" for each in cutoffs], pa.string())
+    incarnation = samples["incarnation"].cast(pa.string())
+    found = pc.index_in(pc.binary_join_element_wise(samples["node_id"], incarnation, _SEPARATOR), limited)
+    rows = np.flatnonzero(found.is_valid().to_numpy())
+    ends = np.array([each.end or _NOTHING_COUNTS for each in cutoffs], np.int64)[found.drop_null().to_numpy()]
+    counts = np.ones(samples.num_rows, np.bool_)
+    counts[rows] = _are_before(samples.take(pa.array(rows)), ends)
+    return samples.filter(pa.array(counts))
+
+
+def _are_before(samples: pa.Table, ends: np.ndarray) -> Choice:
+    """Whether each sample's report stands before its end: positions are compared column by column."""
+    is_before, is_equal = np.zeros(samples.num_rows, np.bool_), np.ones(samples.num_rows, np.bool_)
+    for column, end in zip(Position._fields, ends.T, strict=True):
+        value = samples[column].to_numpy()
+        is_before |= is_equal & (value < end)
+        is_equal &= value == end
+    return is_before

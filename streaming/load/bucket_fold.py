@@ -1,7 +1,7 @@
 """The samples of a bucket folded into its rows of ``bundle_load``, as columns of Arrow; runs on executors.
 
-A bucket is a fixed share of all bundles, by the hash of their ids, and a partition of the table. What is done here is
-the translation: ids to numbers and back. The fold is the core's.
+A bucket is a partition of the table. What is done here is the translation: ids to numbers and back. The fold is the
+core's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.incarnations import Cutoff
 from controlplane.core.bundles.load.sample_fold import (
     NONE,
     AverageColumns,
@@ -29,10 +31,13 @@ from controlplane.core.bundles.load.sample_fold import (
 from controlplane.core.bundles.reports import BundleLoad
 from controlplane.errors import InvariantViolationError
 from streaming.contracts.table import BUCKET_COLUMN
+from streaming.load.before_cutoffs import before_cutoffs
 from streaming.load.bucket_files import BUNDLE_SCHEMA, read_bucket, write_bucket
+from streaming.load.sample_blocks import samples_in
 from streaming.storage import StoragePath
 from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile
 
+_WRITTEN_SCHEMA: Final = to_arrow_schema(WRITTEN_TYPE)
 _FIGURES: Final = BundleLoad._fields[1:]
 _TRIED_FOR_EACH: Final = 64
 """How many numbers are tried for each bucket: none with its remainder among them is one case in 10^27."""
@@ -55,44 +60,44 @@ def bucket_numbers(session: SparkSession, count: int) -> tuple[int, ...]:
     return tuple(row["number"] for row in rows)
 
 
-def in_buckets(samples: DataFrame, numbers: Sequence[int]) -> DataFrame:
-    """The samples with the number of their bundle's bucket, which may never change for a table."""
-    place = F.pmod(F.xxhash64("bundle_id"), F.lit(len(numbers))).cast("int")
-    return samples.withColumn(BUCKET_COLUMN, F.get(F.array(*map(F.lit, numbers)), place))
-
-
 def folded_files(
-    samples: DataFrame, folder: StoragePath, stored: Mapping[int, Sequence[str]], numbers: Sequence[int]
+    blocks: DataFrame, folder: StoragePath, stored: Mapping[int, Sequence[str]], cutoffs: Sequence[Cutoff]
 ) -> list[WrittenFile]:
-    """Write the rows of every bucket that has samples, after them; one file each.
+    """Write the rows of every bucket that has samples which count, after them; one file each.
 
     Args:
-        samples: bundles of reports that count.
+        blocks: those of a batch, as :func:`streaming.load.decoding.sample_blocks` returns them.
         folder: that of ``bundle_load``.
         stored: the files of each bucket before them.
-        numbers: those of the table's buckets.
+        cutoffs: of the batch's processes of which not every report counts.
     """
     before = dict(stored)
 
     def fold(of_bucket: pa.Table) -> pa.Table:
-        return _fold_into_file(of_bucket, folder, before)
+        samples = before_cutoffs(samples_in(of_bucket["samples"]), cutoffs)
+        written = [_fold_into_file(samples, of_bucket["bucket"][0], folder, before)] if samples.num_rows else []
+        return pa.Table.from_batches(written, _WRITTEN_SCHEMA)
 
-    rows = in_buckets(samples, numbers).groupBy(BUCKET_COLUMN).applyInArrow(fold, WRITTEN_TYPE).collect()
-    return [WrittenFile(*row) for row in rows]
+    return [WrittenFile(*row) for row in blocks.groupBy("bucket").applyInArrow(fold, WRITTEN_TYPE).collect()]
 
 
-def _fold_into_file(samples: pa.Table, folder: StoragePath, stored: Mapping[int, Sequence[str]]) -> pa.Table:
-    bucket = samples[BUCKET_COLUMN][0]
+def _fold_into_file(
+    samples: pa.Table, bucket: pa.Scalar, folder: StoragePath, stored: Mapping[int, Sequence[str]]
+) -> pa.RecordBatch:
     before = read_bucket(folder, stored.get(bucket.as_py(), ()), bucket)
-    return pa.Table.from_batches([write_bucket(folder, bucket, fold_bucket(before, samples))])
+    return write_bucket(folder, bucket, fold_bucket(before, samples, bucket.as_py()))
 
 
-def fold_bucket(stored: pa.Table, samples: pa.Table) -> pa.Table:
+def fold_bucket(stored: pa.Table, samples: pa.Table, bucket: int) -> pa.Table:
     """The rows of one bucket after its samples, of which there is one at least.
 
     Samples that cannot be true are passed over.
+
+    Args:
+        stored: its rows before.
+        samples: rows of :data:`streaming.load.sample_blocks.SAMPLE_SCHEMA`.
+        bucket: its number.
     """
-    bucket = samples[BUCKET_COLUMN][0].as_py()
     samples = samples.filter(pa.array(are_plausible(_loads(samples))))
     bundle_ids, bundle = _numbered(stored["bundle_id"], samples["bundle_id"])
     node_ids, node = _numbered(stored["node_id"], samples["node_id"])

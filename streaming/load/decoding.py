@@ -1,7 +1,7 @@
 """Load reports taken apart on executors, in batches of Arrow, with the codec and the checks that the leader uses.
 
-Each report is decoded once. Its row of the history goes into a file at once; a row about it and a flat row for each of
-its bundles go on to Spark, because nested rows of bundles cost Spark several times as much as all that is done here.
+Each report is decoded once. Its row of the history goes into a file at once. On to Spark go a row about it, and the
+samples of its bundles in blocks (:mod:`streaming.load.sample_blocks`).
 """
 
 import functools
@@ -22,14 +22,13 @@ from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, LoadReport
 from streaming.contracts.columns import spark_type
 from streaming.contracts.records import LOAD_REPORT_COLUMNS, LOAD_REPORTS_TABLE
+from streaming.load.sample_blocks import PLACE_COLUMNS, SAMPLE_SCHEMA, Block, blocks_of
 from streaming.records.decode import REFUSAL_TYPE, RawRow, decode_payload, framing_of
 from streaming.records.record_rows import raw_records
 from streaming.storage import StoragePath
 from streaming.tables.day_files import DayFiles
 from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile, file_rows
 
-_PLACE: Final = ("partition", "offset", "append_time_ms")
-_SAMPLE_FIELDS: Final = tuple(StructField(name, spark_type(hint)) for name, hint in BundleLoad.__annotations__.items())
 DECODED_TYPE: Final = StructType(
     [
         StructField("partition", IntegerType()),
@@ -42,12 +41,13 @@ DECODED_TYPE: Final = StructType(
         StructField("version", StringType()),
         StructField("resources", spark_type(Resources)),
         StructField("figures", spark_type(ReportFigures)),
-        *_SAMPLE_FIELDS,
+        StructField("bucket", IntegerType()),
+        StructField("samples", BinaryType()),
         StructField("file", WRITTEN_TYPE),
     ]
 )
 """A row is one of four: a refused record (``refusal``, ``value``), a usable one (``figures``, ``resources``,
-``version``), a bundle of a usable one (``bundle_id`` and its load), or a file of the history (``file``)."""
+``version``), a block of the bundles of usable ones (``bucket``, ``samples``), or a file of the history (``file``)."""
 _ARROW: Final = to_arrow_schema(DECODED_TYPE)
 _HISTORY: Final = to_arrow_schema(LOAD_REPORTS_TABLE.schema)
 _PAYLOAD: Final = pa.struct([_HISTORY.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
@@ -59,17 +59,21 @@ class DecodedBatch(NamedTuple):
 
     Attributes:
         records: a row for each record.
-        samples: a row for each bundle of the usable ones.
+        samples: a row of :data:`streaming.load.sample_blocks.SAMPLE_SCHEMA` for each bundle of the usable ones.
         history: the usable ones as rows of ``load_reports``, without the day.
     """
 
     records: pa.RecordBatch
-    samples: pa.RecordBatch
+    samples: pa.Table
     history: pa.Table
 
 
 def decoded_reports(
-    records: DataFrame, schema_ids: Mapping[int, str], weights: ResourceWeights, history_folder: StoragePath
+    records: DataFrame,
+    schema_ids: Mapping[int, str],
+    weights: ResourceWeights,
+    history_folder: StoragePath,
+    buckets: Sequence[int],
 ) -> DataFrame:
     """The records of ``load-reports`` with the columns of :data:`DECODED_TYPE`.
 
@@ -80,17 +84,21 @@ def decoded_reports(
         schema_ids: as :class:`controlplane.config.KafkaConfig` has them.
         weights: of the resources.
         history_folder: the folder of ``load_reports``.
+        buckets: the numbers of the buckets of ``bundle_load``.
     """
     decode = functools.partial(
-        _decode_all, schema_ids=tuple(schema_ids.items()), weights=weights, history_folder=history_folder
+        _decode_all,
+        schema_ids=tuple(schema_ids.items()),
+        weights=weights,
+        history_folder=history_folder,
+        buckets=tuple(buckets),
     )
     return records.select(*RawRow._fields).mapInArrow(decode, DECODED_TYPE)
 
 
-def samples_of(decoded: DataFrame) -> DataFrame:
-    """The bundles of usable reports, with the node and place of their reports."""
-    names = [field.name for field in _SAMPLE_FIELDS]
-    return decoded.where("bundle_id IS NOT NULL").select(*_PLACE, "node_id", "incarnation", *names)
+def sample_blocks(decoded: DataFrame) -> DataFrame:
+    """The blocks of a batch, in columns ``bucket`` and ``samples``."""
+    return decoded.where("samples IS NOT NULL").select(*Block._fields)
 
 
 def _decode_all(
@@ -98,6 +106,7 @@ def _decode_all(
     schema_ids: tuple[tuple[int, str], ...],
     weights: ResourceWeights,
     history_folder: StoragePath,
+    buckets: tuple[int, ...],
 ) -> Iterator[pa.RecordBatch]:
     framing = framing_of(schema_ids)
     files = DayFiles(history_folder, LOAD_REPORTS_TABLE)
@@ -105,7 +114,7 @@ def _decode_all(
         decoded = decode_batch(batch, framing, weights)
         files.write(decoded.history)
         yield decoded.records
-        yield decoded.samples
+        yield _blocks(list(blocks_of(decoded.samples, buckets)))
     yield _files(files.close())
 
 
@@ -116,12 +125,12 @@ def decode_batch(batch: pa.RecordBatch, framing: Framing, weights: ResourceWeigh
     found: list[LoadReport | None] = [report for _, report in decoded]
     reports = [report for report in found if report is not None]
     usable = pa.array([number for number, report in enumerate(found) if report is not None], pa.int64())
-    place = [batch.column(name) for name in _PLACE]
+    place = [batch.column(name) for name in PLACE_COLUMNS]
     bundles = _bundles([report.bundles for report in reports])
     return DecodedBatch(
         _rows(
             batch.num_rows,
-            **dict(zip(_PLACE, place, strict=True)),
+            **dict(zip(PLACE_COLUMNS, place, strict=True)),
             refusal=[refusal for refusal, _ in decoded],
             value=[record.value if report is None else None for record, report in zip(records, found, strict=True)],
             node_id=[None if report is None else report.node_id for report in found],
@@ -155,16 +164,19 @@ def _files(files: Sequence[WrittenFile]) -> pa.RecordBatch:
     return _rows(len(files), file=file_rows(files).to_struct_array())
 
 
-def _samples(reports: Sequence[LoadReport], bundles: pa.ListArray, place: Sequence[pa.Array]) -> pa.RecordBatch:
+def _blocks(blocks: Sequence[Block]) -> pa.RecordBatch:
+    return _rows(len(blocks), bucket=[block.bucket for block in blocks], samples=[block.samples for block in blocks])
+
+
+def _samples(reports: Sequence[LoadReport], bundles: pa.ListArray, place: Sequence[pa.Array]) -> pa.Table:
     of_report = pa.array(np.repeat(np.arange(len(reports)), bundles.value_lengths().to_numpy()))
-    loads = bundles.flatten()
-    return _rows(
-        len(loads),
-        **{name: column.take(of_report) for name, column in zip(_PLACE, place, strict=True)},
-        node_id=pa.array([report.node_id for report in reports], pa.string()).take(of_report),
-        incarnation=pa.array([report.incarnation for report in reports], pa.int64()).take(of_report),
-        **{field.name: loads.field(number) for number, field in enumerate(loads.type)},
-    )
+    of_reports = [
+        *place,
+        pa.array([report.node_id for report in reports], pa.string()),
+        pa.array([report.incarnation for report in reports], pa.int64()),
+    ]
+    columns = [*(column.take(of_report) for column in of_reports), *bundles.flatten().flatten()]
+    return pa.table(columns, schema=SAMPLE_SCHEMA)
 
 
 def _history_rows(reports: Sequence[LoadReport], bundles: pa.ListArray, place: Sequence[pa.Array]) -> pa.Table:
@@ -174,7 +186,7 @@ def _history_rows(reports: Sequence[LoadReport], bundles: pa.ListArray, place: S
         for number, field in enumerate(_PAYLOAD)
     }
     return pa.table(
-        {"topic": pa.repeat(LOAD_REPORTS, len(reports)), **dict(zip(_PLACE, place, strict=True)), **payload}
+        {"topic": pa.repeat(LOAD_REPORTS, len(reports)), **dict(zip(PLACE_COLUMNS, place, strict=True)), **payload}
     )
 
 

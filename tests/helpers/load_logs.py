@@ -13,6 +13,7 @@ from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.load.rows import bundle_of
+from streaming.load.sample_blocks import SAMPLE_SCHEMA
 from tests.helpers.placed_report import PlacedReport
 
 BUNDLE_SCHEMA = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
@@ -72,25 +73,14 @@ def report(
 
 
 def sample_table(reports: Iterable[PlacedReport]) -> pa.Table:
-    """The samples of reports in bucket 3, as ``samples_of`` passes them to executors."""
-    figures = [BUNDLE_SCHEMA.field(name) for name in BundleLoad._fields[1:]]
-    schema = pa.schema(
-        [
-            ("partition", pa.int32()),
-            ("offset", pa.int64()),
-            ("append_time_ms", pa.int64()),
-            ("node_id", pa.string()),
-            ("bundle_id", pa.string()),
-            *((each.name, each.type) for each in figures),
-            ("bucket", pa.int32()),
-        ]
-    )
+    """The samples of reports, as executors take them from records."""
     samples = [
-        (each.position.partition, each.position.offset, each.position.append_time_ms, each.node_id, *bundle, 3)
+        (*each.position[1:], each.position.append_time_ms, each.node_id, each.incarnation, *bundle)
         for each in reports
         for bundle in each.bundles
     ]
-    return pa.Table.from_pylist([dict(zip(schema.names, sample, strict=True)) for sample in samples], schema)
+    rows = [dict(zip(SAMPLE_SCHEMA.names, sample, strict=True)) for sample in samples]
+    return pa.Table.from_pylist(rows, SAMPLE_SCHEMA)
 
 
 def bundles_in(table: pa.Table) -> dict[str, BundleState]:

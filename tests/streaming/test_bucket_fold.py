@@ -10,7 +10,9 @@ from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, message_load
 from controlplane.core.bundles.load.incarnations import IncarnationReports, cutoffs, newest_nodes
 from controlplane.core.bundles.load.reported_state import BundleState, NodeState
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from streaming.load.before_cutoffs import before_cutoffs
 from streaming.load.bucket_fold import fold_bucket
+from streaming.load.sample_blocks import blocks_of, samples_in
 from tests.helpers.load_logs import (
     BUNDLE_IDS,
     BUNDLE_SCHEMA,
@@ -25,14 +27,15 @@ from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad
 
 WEIGHTS = ResourceWeights(direct_memory=0.5)
+BUCKETS = (3, 8)
 
 
 class ColumnLoad:
-    """What the stream does with each batch, without Spark."""
+    """What the stream does with each batch, without Spark: samples go to their buckets in blocks."""
 
     def __init__(self, chunk_size: int = 1_000) -> None:
         """Before the first batch."""
-        self.table: pa.Table = BUNDLE_SCHEMA.empty_table()
+        self.tables: dict[int, pa.Table] = {bucket: BUNDLE_SCHEMA.empty_table() for bucket in BUCKETS}
         self.nodes: dict[str, NodeState] = {}
         self._chunk_size = chunk_size
 
@@ -41,24 +44,23 @@ class ColumnLoad:
         batch = list(batch)
         processes = {(each.node_id, each.incarnation) for each in batch}
         reports = [reports_of(node_id, incarnation, batch) for node_id, incarnation in processes]
-        ends = {(cutoff.node_id, cutoff.incarnation): cutoff.end for cutoff in cutoffs(reports, self.nodes)}
-        counted = [
-            each
-            for each in batch
-            if (each.node_id, each.incarnation) not in ends
-            or ((end := ends[each.node_id, each.incarnation]) is not None and each.position < end)
-        ]
-        stored, samples = (split_at_chunks(each, self._chunk_size) for each in (self.table, sample_table(counted)))
-        if samples.num_rows:  # executors are called for buckets that have some
-            self.table = fold_bucket(stored, samples)
-            assert set(self.table["bucket"].to_pylist()) <= {3}
+        ends = cutoffs(reports, self.nodes)
+        parts = split_at_chunks(sample_table(batch), self._chunk_size).to_batches()
+        blocks = [block for part in parts for block in blocks_of(pa.Table.from_batches([part]), BUCKETS)]
+        for bucket in {block.bucket for block in blocks}:
+            packed = pa.chunked_array([[block.samples for block in blocks if block.bucket == bucket]], pa.binary())
+            samples = before_cutoffs(samples_in(packed), ends)
+            if samples.num_rows:
+                stored = split_at_chunks(self.tables[bucket], self._chunk_size)
+                self.tables[bucket] = fold_bucket(stored, samples, bucket)
+                assert set(self.tables[bucket]["bucket"].to_pylist()) <= {bucket}
         for node in newest_nodes(reports):
             self.nodes[node.node_id] = node.after(self.nodes.get(node.node_id))
 
     @property
     def bundles(self) -> dict[str, BundleState]:
         """By id."""
-        return bundles_in(self.table)
+        return bundles_in(pa.concat_tables(self.tables.values()))
 
 
 def reports_of(node_id: str, incarnation: int, batch: Iterable[PlacedReport]) -> IncarnationReports:

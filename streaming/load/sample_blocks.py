@@ -1,0 +1,85 @@
+"""The samples of a batch on their way to their buckets: packed in blocks, a row of Spark for thousands of samples.
+
+A bucket is a fixed share of all bundles, by the hash of their ids. A block holds samples of one bucket as a stream of
+Arrow. Spark moves and sorts blocks without knowing what is in them: a row for each sample cost it more than all that
+Python does with it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
+from xxhash import xxh64_intdigest
+
+from controlplane.core.bundles.load.sample_fold import Numbers
+from controlplane.core.bundles.reports import BundleLoad
+from streaming.contracts.columns import spark_type
+
+PLACE_COLUMNS: Final = ("partition", "offset", "append_time_ms")
+"""The place of a sample's report in the log."""
+SAMPLE_SCHEMA: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("append_time_ms", pa.int64()),
+        ("node_id", pa.string()),
+        ("incarnation", pa.int64()),
+        *((name, to_arrow_type(spark_type(hint))) for name, hint in BundleLoad.__annotations__.items()),
+    ]
+)
+"""A sample: a bundle of a report, with the place and the sender of the report."""
+_SEED_OF_SPARK: Final = 42
+
+
+class Block(NamedTuple):
+    """Samples of one bucket.
+
+    Attributes:
+        bucket: the bucket's number.
+        samples: rows of :data:`SAMPLE_SCHEMA` as a stream of Arrow.
+    """
+
+    bucket: int
+    samples: bytes
+
+
+def blocks_of(samples: pa.Table, numbers: Sequence[int]) -> Iterator[Block]:
+    """Pack samples: one block for each bucket that has some, in the samples' order.
+
+    Args:
+        samples: rows of :data:`SAMPLE_SCHEMA`.
+        numbers: those of the table's buckets.
+    """
+    places = bucket_places(samples["bundle_id"], len(numbers))
+    sorted_samples = samples.take(pa.array(np.argsort(places, kind="stable")))
+    present, counts = np.unique(places, return_counts=True)
+    firsts = np.cumsum(counts) - counts
+    for place, first, count in zip(present.tolist(), firsts.tolist(), counts.tolist(), strict=True):
+        yield Block(numbers[place], _packed(sorted_samples.slice(first, count)))
+
+
+def samples_in(blocks: pa.ChunkedArray) -> pa.Table:
+    """The samples in blocks, one block after the other."""
+    tables = [pa.ipc.open_stream(block.as_buffer()).read_all() for block in blocks]
+    return pa.concat_tables(tables) if tables else SAMPLE_SCHEMA.empty_table()
+
+
+def bucket_places(bundle_ids: pa.ChunkedArray, count: int) -> Numbers:
+    """For each id the place of its bucket among so many, which may never change for a table.
+
+    It is what Spark's expression ``pmod(xxhash64(bundle_id), count)`` gives, by which tables were divided at first.
+    """
+    encoded = bundle_ids.combine_chunks().dictionary_encode()
+    hashes = [xxh64_intdigest(bundle_id.encode(), _SEED_OF_SPARK) for bundle_id in encoded.dictionary.to_pylist()]
+    # Spark's hashes are signed, and its remainder is that of Python: never negative.
+    places = np.array(hashes, np.uint64).view(np.int64) % count
+    return np.asarray(places[encoded.indices.to_numpy()])
+
+
+def _packed(samples: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, samples.schema) as stream:
+        stream.write_table(samples)
+    return bytes(sink.getvalue())
