@@ -226,6 +226,8 @@ def _record_decoder(kind: type) -> _Convert:
         )
     take = _taker(itemgetter, [name for name, _ in fields])
     if not any(converts):
+        if issubclass(kind, tuple):  # of as many fields as are taken: its own constructor has nothing to add
+            return lambda datum: tuple.__new__(kind, take(datum))
         return lambda datum: kind(*take(datum))
     return lambda datum: kind(
         *[item if convert is None else convert(item) for convert, item in zip(converts, take(datum), strict=True)]

@@ -6,7 +6,7 @@ Each error names the field, the value and the expected value; the reasons are li
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate, pairwise
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Final
 
 from controlplane.config import MAX_PORT
@@ -187,8 +187,7 @@ def _check_load_report(report: LoadReport) -> None:
         _check_usage(name, getattr(report, name))
     _check_addresses(report.addresses)
     for bundle in report.bundles:
-        _check_bundle(bundle)
-        _not_negative(bundle, *BundleLoad._fields[1:])
+        _check_bundle_load(bundle)
     _unique("duplicate_bundle_load", "bundle", (bundle.bundle_id for bundle in report.bundles))
     for slot in report.slots:
         _check_slot(slot, MAX_SLOT_COUNT)
@@ -243,6 +242,15 @@ def _check_bundle(bundle: BundleStatus | BundleLoad | BundleStepReport) -> None:
     _not_empty("empty_bundle_id", bundle, "bundle_id")
 
 
+def _check_bundle_load(bundle: BundleLoad) -> None:
+    bundle_id, *amounts = bundle
+    # Most of a report are bundles that are in order. A sum is no finite number if a summand is none, and one that is
+    # not finite may come of summands that are: then each is looked at.
+    if not (bundle_id and min(amounts) >= 0 and sum(amounts) < inf):
+        _check_bundle(bundle)
+        _not_negative(bundle, *BundleLoad._fields[1:])
+
+
 def _not_empty(reason: str, value: object, name: str) -> None:
     if not getattr(value, name):
         raise InvalidInputError(reason, f"{type(value).__name__}.{name} is empty")
@@ -251,7 +259,7 @@ def _not_empty(reason: str, value: object, name: str) -> None:
 def _not_negative(value: object, *names: str, of: str = "") -> None:
     for name in names:
         number = getattr(value, name)
-        if not 0 <= number < float("inf"):
+        if not 0 <= number < inf:
             where = f"{of or type(value).__name__}.{name}"
             reason = "negative" if isfinite(number) else "not_a_number"
             raise InvalidInputError(reason, f"{where} is {number}, expected 0 or more")

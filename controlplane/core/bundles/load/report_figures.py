@@ -1,7 +1,9 @@
 """What a load report says of its node, and which of its figures cannot be true."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
+from itertools import compress
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -10,7 +12,10 @@ from controlplane.core.bundles.load.plausible import Implausible, implausible_lo
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.sample_fold import are_plausible
 from controlplane.core.bundles.load.view import NodeLoad
-from controlplane.core.bundles.reports import LoadReport
+from controlplane.core.bundles.reports import BundleLoad, LoadReport
+
+_BUNDLE_ID: Final = attrgetter("bundle_id")
+_LOAD: Final = attrgetter(*MessageLoad._fields)
 
 
 class ReportFigures(NamedTuple):
@@ -33,24 +38,19 @@ class ReportFigures(NamedTuple):
 
 def report_figures(report: LoadReport, weights: ResourceWeights) -> ReportFigures:
     """The figures of a report. A bundle with figures that cannot be true is left out of the sums."""
-    loads = {bundle.bundle_id: message_load(bundle) for bundle in report.bundles}
-    wrong = [] if _all_plausible(tuple(loads.values())) else _implausible_bundles(report.node_id, loads)
-    left_out = {each.bundle_id for each in wrong}
-    reported = NO_LOAD
-    for bundle_id in sorted(loads):
-        if bundle_id not in left_out:
-            reported = reported.plus(loads[bundle_id])
+    bundles = sorted(report.bundles, key=_BUNDLE_ID)
+    loads = np.array([_LOAD(bundle) for bundle in bundles], np.float64).reshape(-1, len(MessageLoad._fields))
+    counts = are_plausible(loads.T)
+    # One after the other, as MessageLoad.plus adds them, and so to the bit.
+    reported = MessageLoad(*np.add.accumulate(np.vstack([NO_LOAD, loads[counts]]))[-1].tolist())
+    wrong = _implausible_bundles(report.node_id, compress(bundles, ~counts))
     resources = (report.cpu, report.memory, report.direct_memory, report.bandwidth_in, report.bandwidth_out)
     of_node = implausible_node(NodeLoad(report.node_id, *resources, traffic=reported))
     if of_node is not None:
         wrong.append(Implausible(report.node_id, "", *of_node))
-    return ReportFigures(len(loads), weighted_usage(report, weights), reported, of_node is None, tuple(wrong))
+    return ReportFigures(len(bundles), weighted_usage(report, weights), reported, of_node is None, tuple(wrong))
 
 
-def _all_plausible(loads: Sequence[MessageLoad]) -> bool:
-    return not loads or bool(are_plausible(np.array(loads).T).all())
-
-
-def _implausible_bundles(node_id: str, loads: dict[str, MessageLoad]) -> list[Implausible]:
-    found = ((bundle_id, implausible_load(load)) for bundle_id, load in loads.items())
+def _implausible_bundles(node_id: str, bundles: Iterable[BundleLoad]) -> list[Implausible]:
+    found = ((bundle.bundle_id, implausible_load(message_load(bundle))) for bundle in bundles)
     return [Implausible(node_id, bundle_id, *wrong) for bundle_id, wrong in found if wrong is not None]

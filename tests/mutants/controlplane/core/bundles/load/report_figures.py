@@ -9,14 +9,14 @@ _TESTS: Final = ("streaming/test_load_decoding.py::test_a_report_is_judged_as_it
 BUGS: Final = (
     Bug(
         "the sums of a report hold figures that cannot be true",
-        "if bundle_id not in left_out:",
-        "if bundle_id:",
+        "loads[counts]",
+        "loads",
         tests=_TESTS,
     ),
     Bug(
         "the sums of a report are taken in its own order",
-        "for bundle_id in sorted(loads):",
-        "for bundle_id in loads:",
+        "sorted(report.bundles, key=_BUNDLE_ID)",
+        "list(report.bundles)",
         tests=_TESTS,
     ),
     Bug(
