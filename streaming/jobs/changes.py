@@ -1,10 +1,11 @@
 """The stream of changes: a thread, because what it does takes the driver a moment and executors nothing."""
 
+from collections.abc import Callable
 from typing import Final
 
 from streaming.changes.follower import ChangesFollower
 from streaming.config import PipelineConfig
-from streaming.jobs.followers import FollowerStream
+from streaming.jobs.followers import FollowerStream, Step
 from streaming.metrics import PipelineMetrics
 
 CHANGES: Final = "changes"
@@ -14,9 +15,14 @@ CHANGES: Final = "changes"
 def start_changes(config: PipelineConfig, metrics: PipelineMetrics) -> FollowerStream:
     """Follow the table of decisions, one step after the other while there are decisions."""
     interval_s = config.trigger_interval_ms / 1_000
-    return FollowerStream(
-        CHANGES,
-        metrics,
-        opened=lambda: ChangesFollower(config.warehouse_dir).step,
-        wait_s=lambda count: 0.0 if count else interval_s,
-    )
+
+    def opened() -> Callable[[], Step]:
+        follower = ChangesFollower(config.warehouse_dir)
+
+        def step() -> Step:
+            count = follower.step()
+            return Step(count, wait_s=0.0 if count else interval_s)
+
+        return step
+
+    return FollowerStream(CHANGES, metrics, opened)

@@ -3,10 +3,23 @@
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from streaming.metrics import PipelineMetrics
 
 _CANCEL_INTERVAL_S = 0.2
+
+
+class Step(NamedTuple):
+    """What a step of a follower comes to.
+
+    Attributes:
+        record_count: how many records it has written.
+        wait_s: how long to wait before the next one.
+    """
+
+    record_count: int
+    wait_s: float
 
 
 class FollowerStream:
@@ -15,8 +28,7 @@ class FollowerStream:
     Args:
         name: the stream's name in metrics and logs.
         metrics: counts records and the time that they took.
-        opened: opens the follower, in the thread; returns its step, which returns the number of records.
-        wait_s: how long to wait after a step of so many records.
+        opened: opens the follower, in the thread; returns what takes its steps.
         cancel: ends what a step waits for, if a step may take long.
     """
 
@@ -24,15 +36,13 @@ class FollowerStream:
         self,
         name: str,
         metrics: PipelineMetrics,
-        opened: Callable[[], Callable[[], int]],
-        wait_s: Callable[[int], float],
+        opened: Callable[[], Callable[[], Step]],
         cancel: Callable[[], None] | None = None,
     ) -> None:
         """Start the thread."""
         self._name = name
         self._metrics = metrics
         self._opened = opened
-        self._wait_s = wait_s
         self._cancel = cancel
         self._stop = threading.Event()
         self._error: Exception | None = None
@@ -62,15 +72,15 @@ class FollowerStream:
         try:
             step = self._opened()
             while not self._stop.is_set():
-                self._stop.wait(self._wait_s(self._take(step)))
+                self._stop.wait(self._take(step).wait_s)
         except Exception as error:  # noqa: BLE001 - the pipeline asks for it, and decides what comes of it
             self._error = error
 
-    def _take(self, step: Callable[[], int]) -> int:
+    def _take(self, step: Callable[[], Step]) -> Step:
         began_s, began_at_s = time.monotonic(), time.time()
-        count = step()
-        if count:
-            self._metrics.records.labels(self._name).inc(count)
+        taken = step()
+        if taken.record_count:
+            self._metrics.records.labels(self._name).inc(taken.record_count)
             self._metrics.batch_seconds.labels(self._name).observe(time.monotonic() - began_s)
             self._metrics.last_batch_time.labels(self._name).set(began_at_s)
-        return count
+        return taken

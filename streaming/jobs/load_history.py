@@ -1,4 +1,7 @@
-"""The stream of the history of loads: one step soon after the end of each window, as one task at a time."""
+"""The stream of the history of loads: a step soon after the end of each window, as one task at a time.
+
+What a step leaves of windows that have ended, the next one writes at once.
+"""
 
 import time
 from collections.abc import Callable
@@ -8,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from streaming.config import PipelineConfig
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
-from streaming.jobs.followers import FollowerStream
+from streaming.jobs.followers import FollowerStream, Step
 from streaming.load_history.follower import LoadHistoryFollower
 from streaming.metrics import PipelineMetrics
 
@@ -22,16 +25,20 @@ def start_load_history(session: SparkSession, config: PipelineConfig, metrics: P
     """Follow the table of load reports."""
     window_ms = config.history_window_ms
 
-    def opened() -> Callable[[], int]:
+    def opened() -> Callable[[], Step]:
         session.sparkContext.setJobGroup(LOAD_HISTORY, "windows of loads", interruptOnCancel=True)
         follower = LoadHistoryFollower(session, config.warehouse_dir, window_ms)
-        return lambda: follower.step(_now_ms() - _SETTLED_MS)
+
+        def step() -> Step:
+            count = follower.step(_now_ms() - _SETTLED_MS)
+            return Step(count, wait_s=0.0 if follower.has_more else until_next_step_ms(_now_ms(), window_ms) / 1_000)
+
+        return step
 
     return FollowerStream(
         LOAD_HISTORY,
         metrics,
         opened,
-        wait_s=lambda _: until_next_step_ms(_now_ms(), window_ms) / 1_000,
         cancel=lambda: session.sparkContext.cancelJobGroup(LOAD_HISTORY),
     )
 

@@ -5,14 +5,15 @@ partition the next offset, and of each node the latest process. So there is no c
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import SparkSession
 
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.load_history.processes import NodePlace, Process, verdicts
-from streaming.load_history.report_heads import FilePart, read_heads
+from streaming.load_history.report_heads import FilePart, read_heads, read_held
+from streaming.load_history.unread_files import FILE_FACTS, end_of_step_ms, unread_files
 from streaming.load_history.window_sums import Chosen, write_sums
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
@@ -20,8 +21,8 @@ from streaming.tables.driver_tables import DriverTable
 APP_ID: Final = "controlplane.bundle_load_history"
 """The name of this writer in the commits of its table; under it stands the number of partitions."""
 
-_KNOWN: Final = ("path", "min.partition", "max.partition", "max.offset")
-_IN_ORDER: Final = ("partition.day", "modification_time")
+_STEP_BYTES: Final = 4_000_000_000
+"""About how much of ``load_reports`` a step reads: some four million reports of 20 bundles, within two minutes."""
 
 
 class LoadHistoryFollower:
@@ -43,30 +44,60 @@ class LoadHistoryFollower:
             (partition, self._history.position(position_name(partition))) for partition in range(self._known_count())
         )
         self._positions = {partition: offset for partition, offset in found if offset is not None}
-        self._read: set[str] = set()
+        self.has_more = False
+        """Whether the last step left windows that had ended."""
+        self._ended_ms = 0
+        """The end of the windows that the last step was to write."""
+        self._read: frozenset[str] = frozenset()
         """Present files of which every report is written."""
+        self._later: dict[str, list[FilePart]] = {}
+        """What there is in files that were left to later steps."""
 
     def step(self, until_ms: int) -> int:
-        """Write the windows that end until a time; returns the number of reports, 0 if there are none.
+        """Write windows that end until a time, the first ones if there is much; returns the number of reports.
 
-        In each partition reading ends before the first report of a later window. So a window is written as a whole,
-        as long as no report comes late.
+        It is 0 if there are none; :attr:`has_more` says whether there are more. In each partition reading ends before
+        the first report of a later window, also where that stands in a file which is left to later steps. So a window
+        is written as a whole, as long as no report comes late.
         """
         until_ms -= until_ms % self._window_ms
-        paths = self._unread_paths()
+        report_count = self._step(until_ms)
+        # Nothing is written where each partition goes on with a report of a later window: a broker's clock was ahead.
+        while not report_count and self._ended_ms < until_ms:
+            report_count = self._step(until_ms)
+        self.has_more = self._ended_ms < until_ms
+        return report_count
+
+    def _step(self, until_ms: int) -> int:
+        present = self._reports.files(FILE_FACTS)
+        self._read &= frozenset(file["path"] for file in present)
+        files = unread_files(present, self._read, self._positions)
+        self._ended_ms = end_of_step_ms(files, self._window_ms, self._ended_ms, until_ms, _STEP_BYTES)
+        paths = [file.path for file in files if file.begins_ms < self._ended_ms]
         if not paths:
             return 0
-        heads = read_heads(self._session, self._reports.folder, paths, self._positions, until_ms)
-        ends = _ends(heads.parts)
-        report_count = self._write(heads.parts, ends, heads.first_offsets)
-        unread = {part.path for part in heads.parts if part.last_offset >= ends[part.partition]}
-        self._read.update(set(paths) - unread)
+        later = [file.path for file in files if file.begins_ms >= self._ended_ms]
+        heads = read_heads(self._session, self._reports.folder, paths, self._positions, self._ended_ms)
+        parts = [*heads.parts, *self._held(later)]
+        ends = _ends(parts)
+        report_count = self._write(parts, ends, heads.first_offsets)
+        unread = {part.path for part in parts if part.last_offset >= ends[part.partition]}
+        self._read |= frozenset([*paths, *later]) - unread
         return report_count
+
+    def _held(self, later: Sequence[str]) -> list[FilePart]:
+        """What there is in files of later windows. Each of them is looked into once: no step passes what it holds."""
+        new = [path for path in later if path not in self._later]
+        self._later = {path: self._later.get(path, []) for path in later}
+        for part in read_held(self._session, self._reports.folder, new, self._positions):
+            self._later[part.path].append(part)
+        return [part for parts in self._later.values() for part in parts]
 
     def _write(
         self, parts: Sequence[FilePart], ends: Mapping[int, int], first_offsets: Mapping[Process, int | None]
     ) -> int:
-        further = {partition: end for partition, end in ends.items() if end > self._positions.get(partition, 0)}
+        written_parts = [part for part in parts if part.first_offset < ends[part.partition]]
+        further = {part.partition: ends[part.partition] for part in written_parts}
         if not further:
             return 0
         known = self._known_processes(process.place for process in first_offsets)
@@ -78,7 +109,7 @@ class LoadHistoryFollower:
         written = write_sums(
             self._session,
             self._reports.folder,
-            list(dict.fromkeys(part.path for part in parts if part.partition in further)),
+            list(dict.fromkeys(part.path for part in written_parts)),
             Chosen(self._positions, further, found.ends),
             self._history.folder,
             self._window_ms,
@@ -99,22 +130,6 @@ class LoadHistoryFollower:
     def _known_processes(self, places: Iterable[NodePlace]) -> dict[NodePlace, int]:
         found = ((place, self._history.position(_process(place))) for place in places)
         return {place: number for place, number in found if number is not None}
-
-    def _unread_paths(self) -> list[str]:
-        """The files that may have reports which are not written, in the order of their days and then of their ages."""
-        files = self._reports.files()
-        present = files["path"].to_pylist()
-        self._read &= set(present)
-        names = [name for name in _KNOWN if name in files.schema.names]
-        rows = files.sort_by([(name, "ascending") for name in _IN_ORDER]).select(names).to_pylist()
-        return [row["path"] for row in rows if row["path"] not in self._read and self._may_be_unread(row)]
-
-    def _may_be_unread(self, file: Mapping[str, Any]) -> bool:
-        """False if statistics show that every report of the file stands before the position of its partition."""
-        first, last, offset = (file.get(name) for name in ("min.partition", "max.partition", "max.offset"))
-        if first is None or last is None or offset is None:
-            return True
-        return any(offset >= self._positions.get(partition, 0) for partition in range(first, last + 1))
 
 
 def _ends(parts: Iterable[FilePart]) -> dict[int, int]:

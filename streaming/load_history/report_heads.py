@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
@@ -41,11 +41,11 @@ _HEADS_TYPE: Final = StructType(
     [
         StructField("path", StringType()),
         StructField("partition", IntegerType()),
+        StructField("first_offset", LongType()),
         StructField("last_offset", LongType()),
         StructField("held_offset", LongType()),
         StructField("node_id", StringType()),
         StructField("incarnation", LongType()),
-        StructField("first_offset", LongType()),
     ]
 )
 """A row is one of two: what a file (``path``) has of a partition, or a process (``node_id``)."""
@@ -59,12 +59,14 @@ class FilePart(NamedTuple):
     Attributes:
         path: the file.
         partition: the partition.
+        first_offset: the least offset.
         last_offset: the greatest offset.
         held_offset: the least offset of a report of a window that has not ended; None if there is none.
     """
 
     path: str
     partition: int
+    first_offset: int
     last_offset: int
     held_offset: int | None
 
@@ -101,13 +103,34 @@ def read_heads(
     read = functools.partial(_heads, folder=folder, positions=dict(positions), until_ms=until_ms)
     rows = in_one_task(session, paths).mapInArrow(read, _HEADS_TYPE).collect()
     return ReportHeads(
-        [FilePart(*row[:4]) for row in rows if row["path"] is not None],
+        _file_parts(rows),
         {
             Process(NodePlace(row["partition"], row["node_id"]), row["incarnation"]): row["first_offset"]
             for row in rows
             if row["node_id"] is not None
         },
     )
+
+
+def read_held(
+    session: SparkSession, folder: StoragePath, paths: Sequence[str], positions: Mapping[int, int]
+) -> list[FilePart]:
+    """Look for the first reports in files whose reports are all of windows that have not ended.
+
+    Args:
+        session: has the executors.
+        folder: that of ``load_reports``.
+        paths: the files, which may be none.
+        positions: of each partition the next offset; all of a partition that is not named are read.
+    """
+    if not paths:
+        return []
+    read = functools.partial(_held, folder=folder, positions=dict(positions))
+    return _file_parts(in_one_task(session, paths).mapInArrow(read, _HEADS_TYPE).collect())
+
+
+def _file_parts(rows: Iterable[Row]) -> list[FilePart]:
+    return [FilePart(*(row[name] for name in FilePart._fields)) for row in rows if row["path"] is not None]
 
 
 def offsets_of(positions: Mapping[int, int], partition: pa.ChunkedArray, default: int) -> np.ndarray:
@@ -133,6 +156,15 @@ def _heads(
         yield from _rows(_parts(reports, path))
         processes = _first_offsets(pa.concat_tables([processes, reports.select(processes.schema.names)]))
     yield from _rows(processes)
+
+
+def _held(
+    batches: Iterable[pa.RecordBatch], folder: StoragePath, positions: Mapping[int, int]
+) -> Iterator[pa.RecordBatch]:
+    for path in _paths(batches):
+        for part in read_in_parts(folder, path, _PLACE, VALUES_AT_ONCE):
+            reports = part.filter(pa.array(_are_next(part, positions)))
+            yield from _rows(_parts(reports.append_column("held_offset", reports["offset"]), path))
 
 
 def _paths(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
@@ -181,8 +213,9 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _parts(reports: pa.Table, path: str) -> pa.Table:
-    grouped = reports.group_by("partition", use_threads=False).aggregate([("offset", "max"), ("held_offset", "min")])
-    named = grouped.rename_columns({"offset_max": "last_offset", "held_offset_min": "held_offset"})
+    found = [("offset", "min"), ("offset", "max"), ("held_offset", "min")]
+    names = {"offset_min": "first_offset", "offset_max": "last_offset", "held_offset_min": "held_offset"}
+    named = reports.group_by("partition", use_threads=False).aggregate(found).rename_columns(names)
     return named.append_column("path", pa.repeat(path, named.num_rows))
 
 

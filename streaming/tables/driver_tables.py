@@ -89,10 +89,19 @@ class DriverTable:
             self._positions[name] = self._table.transaction_version(name)
         return self._positions[name]
 
-    def files(self) -> pa.Table:
-        """The present files: ``path``, ``modification_time``, and what Delta knows of them."""
+    def files(self, facts: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        """The present files.
+
+        Args:
+            facts: what is asked of each, such as ``path``, ``partition.day`` or ``min.offset``; what no file of the
+                table has is left out.
+        """
         self._table.update_incremental()
-        return pa.table(self._table.get_add_actions(flatten=True))
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        found: Sequence[Mapping[str, Any]] = actions.select(
+            [each for each in facts if each in actions.schema.names]
+        ).to_pylist()
+        return found
 
     def append(self, rows: Iterable[Mapping[str, Any]], version: int) -> None:
         """Add rows."""

@@ -37,14 +37,19 @@ class ReportTable:
         self._table = DriverTable(warehouse_dir, LOAD_REPORTS_TABLE, "test")
         self._batches = self._table.written_version or 0
 
-    def add(self, reports: Sequence[PlacedReport]) -> None:
-        """Write reports as one batch, a file for each day."""
+    def add(self, reports: Sequence[PlacedReport], task_count: int = 1, *, has_statistics: bool = True) -> None:
+        """Write reports as one batch: of each task, which has some of the partitions, a file for each day."""
+
+        def place(report: PlacedReport) -> tuple[int, int]:
+            return report.position.partition % task_count, _day(report)
+
         files = []
-        for day, of_day in groupby(sorted(reports, key=_day), key=_day):
+        for (_, day), of_day in groupby(sorted(reports, key=place), key=place):
             name = str(pa.scalar(day, pa.date32()).as_py())
             writer = TableFileWriter(self._table.folder, "day", name, _SCHEMA)
             writer.write(_rows(list(of_day)))
-            files.append(writer.close())
+            written = writer.close()
+            files.append(written if has_statistics else written._replace(statistics="{}"))
         self._batches += 1
         self._table.append_files(files, self._batches)
 

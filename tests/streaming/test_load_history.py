@@ -18,9 +18,9 @@ from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.views import BUNDLE_LOAD_WINDOWS_VIEW
+from streaming.load_history import follower as followers
 from streaming.load_history import window_sums
 from streaming.load_history.follower import APP_ID, LoadHistoryFollower
-from streaming.load_history.report_heads import ReportHeads, read_heads
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
 from streaming.tables.created_tables import create_missing
@@ -73,6 +73,8 @@ def test_each_sample_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     table = ReportTable(tmp_path)
     monkeypatch.setattr(window_sums, "_SAMPLES_AT_ONCE", source.choice([1, 7, 1_000]))
     monkeypatch.setattr(window_sums, "_KEPT_SUMS", source.choice([1, 10, 1_000]))
+    monkeypatch.setattr(followers, "_STEP_BYTES", source.choice([1, 50_000, 1_000_000_000]))
+    task_count = source.randint(1, 3)
     commit = DriverTable.append_files_at
     crashes = 0
     follower = LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS)
@@ -97,14 +99,14 @@ def test_each_sample_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     while written < len(reports):
         count = source.randint(1, 30)
         batch = reports[written : written + count]
-        table.add(batch)
+        table.add(batch, task_count, has_statistics=source.random() < 0.9)
         written += len(batch)
         until_ms = batch[-1].position.append_time_ms + source.choice([0, 0, WINDOW_MS])
         for _ in range(source.randint(0, 2)):
             step(until_ms)
         if source.random() < 0.1:
             for contract in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_HISTORY_TABLE):
-                DeltaTable(tmp_path / contract.name).optimize.compact()
+                DeltaTable(tmp_path / contract.name).optimize.compact(target_size=source.choice([40_000, None]))
         if source.random() < 0.1:
             follower = LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS)
     monkeypatch.setattr(DriverTable, "append_files_at", commit)
@@ -157,13 +159,7 @@ def test_a_window_is_written_when_it_has_ended(folder: Path) -> None:
 
 def test_a_step_reads_what_is_new(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files whose reports are all written are not opened again, also not by another run if statistics tell it."""
-    read: list[str] = []
-
-    def noted(session: SparkSession, source: Path, paths: Sequence[str], *others: Any) -> ReportHeads:  # noqa: ANN401
-        read.extend(paths)
-        return read_heads(session, source, paths, *others)
-
-    monkeypatch.setattr("streaming.load_history.follower.read_heads", noted)
+    read = noted_paths(monkeypatch, "read_heads")
     table = ReportTable(folder)
     table.add([placed(0, 10), placed(1, 20)])
     follower = LoadHistoryFollower(TASKS, folder, WINDOW_MS)
@@ -176,6 +172,50 @@ def test_a_step_reads_what_is_new(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert (follow(folder), len(read)) == (0, 2), "delta-rs writes statistics of partitions and offsets"
     table.add([placed(3, 40)])
     assert (follow(folder), len(read)) == (1, 3)
+
+
+def test_a_step_is_bounded_and_writes_whole_windows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads twice as much as its first window needs at the most, and of later files only where they begin, once."""
+    monkeypatch.setattr(followers, "_STEP_BYTES", 1)
+    table = ReportTable(folder)
+    for number in range(6):
+        table.add([placed(2 * number, number * WINDOW_MS), placed(2 * number + 1, number * WINDOW_MS + 1)])
+    heads, held = noted_paths(monkeypatch, "read_heads"), noted_paths(monkeypatch, "read_held")
+    follower = LoadHistoryFollower(TASKS, folder, WINDOW_MS)
+    steps = [(follower.step(END_MS), follower.has_more, len(heads), len(held)) for _ in range(4)]
+    assert steps == [(4, True, 2, 4), (4, True, 4, 4), (4, False, 6, 4), (0, False, 6, 4)]
+    assert {(row["window_start_ms"], row["sample_count"]) for row in history_rows(folder)} == {
+        (number * WINDOW_MS, 2) for number in range(6)
+    }
+    assert len(history_rows(folder)) == 6
+
+
+def test_a_step_passes_no_report_of_a_file_that_it_leaves(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker's clock was ahead: what stands behind its report waits for that, however much has to be read then."""
+    monkeypatch.setattr(followers, "_STEP_BYTES", 1)
+    table = ReportTable(folder)
+    table.add([placed(0, 0)])
+    table.add([placed(1, 9 * WINDOW_MS)])
+    for number in range(2, 6):
+        table.add([placed(number, number * WINDOW_MS)])
+    follower = LoadHistoryFollower(TASKS, folder, WINDOW_MS)
+    assert (follower.step(END_MS), follower.has_more) == (1, True)
+    assert (follower.step(5 * WINDOW_MS), follower.has_more) == (0, False)
+    assert (follower.step(END_MS), follower.has_more) == (5, False)
+    assert sorted(row["first_offset"] for row in history_rows(folder)) == [0, 1, 2, 3, 4, 5]
+
+
+def noted_paths(monkeypatch: pytest.MonkeyPatch, reader: str) -> list[str]:
+    """Every file that the follower reads by one of its functions, as often as it does."""
+    read: list[str] = []
+    function = getattr(followers, reader)
+
+    def noted(session: SparkSession, source: Path, paths: Sequence[str], *others: Any) -> object:  # noqa: ANN401
+        read.extend(paths)
+        return function(session, source, paths, *others)
+
+    monkeypatch.setattr(followers, reader, noted)
+    return read
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from controlplane.config import ClusterConfig, KafkaConfig
 from streaming.config import PipelineConfig, SparkConfig
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
-from streaming.jobs.followers import FollowerStream
+from streaming.jobs.followers import FollowerStream, Step
 from streaming.jobs.load_history import LOAD_HISTORY, start_load_history, until_next_step_ms
 from streaming.metrics import PipelineMetrics
 from streaming.tables.driver_tables import DriverTable
@@ -37,10 +37,15 @@ def test_steps_follow_the_ends_of_windows(now_ms: int, wait_ms: int) -> None:
     assert until_next_step_ms(now_ms, 600_000) == wait_ms
 
 
-def test_it_writes_what_is_there_and_waits(spark: SparkSession, config: PipelineConfig) -> None:
-    """The first step is taken at once."""
+def test_it_writes_what_is_there_and_waits(
+    spark: SparkSession, config: PipelineConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps are taken at once as long as there is a past to be made up for."""
+    monkeypatch.setattr("streaming.load_history.follower._STEP_BYTES", 1)
     reports = random_reports(random.Random(5), 60, config.history_window_ms)
-    ReportTable(config.warehouse_dir).add(reports)
+    table = ReportTable(config.warehouse_dir)
+    for start in range(0, len(reports), 6):
+        table.add(reports[start : start + 6])
     registry = CollectorRegistry()
     stream = start_load_history(spark, config, PipelineMetrics(registry))
     name, labels = "controlplane_pipeline_records_total", {"stream": LOAD_HISTORY}
@@ -49,6 +54,7 @@ def test_it_writes_what_is_there_and_waits(spark: SparkSession, config: Pipeline
     stream.stop()
     assert [*seen, stream.isActive] == [True, False]
     assert stream.exception() is None
+    assert (registry.get_sample_value("controlplane_pipeline_batch_seconds_count", labels) or 0) > 1
     assert DriverTable(config.warehouse_dir, BUNDLE_LOAD_HISTORY_TABLE, "").rows().num_rows > 0
 
 
@@ -80,11 +86,11 @@ def test_what_a_step_has_not_begun_is_cancelled_when_it_begins() -> None:
     cancels: list[int] = []
     begun, waiting = threading.Event(), threading.Event()
 
-    def step() -> int:
+    def step() -> Step:
         begun.set()
         poll_until(lambda: len(cancels) > 1)
         assert waiting.wait(60)
-        return 0
+        return Step(0, wait_s=0.0)
 
     def cancel() -> None:
         cancels.append(1)
@@ -92,7 +98,7 @@ def test_what_a_step_has_not_begun_is_cancelled_when_it_begins() -> None:
             waiting.set()
 
     metrics: Any = PipelineMetrics(CollectorRegistry())
-    stream = FollowerStream("steps", metrics, opened=lambda: step, wait_s=lambda _: 0.0, cancel=cancel)
+    stream = FollowerStream("steps", metrics, opened=lambda: step, cancel=cancel)
     assert begun.wait(60)
     stream.stop()
     assert (stream.isActive, stream.exception()) == (False, None)
