@@ -42,7 +42,8 @@ class Checkpoint:
         folder: where it is.
         query_id: the id under which the stream's batches are written to tables.
         batch: the number of the newest planned batch; None: there is none yet.
-        begin: where the next batch begins: behind the last one that is committed. Empty: at the topic's beginning.
+        begin: where the next batch begins: behind the last one that is committed, or, before the first one, where the
+            stream was to begin. Empty: that is not determined yet, and it begins where the topic does.
         end: where the newest planned batch ends.
         is_committed: whether that batch is done; then it ends at ``begin``.
         planned_at_ms: when it was planned, in milliseconds since 1970; None: there is none yet.
@@ -72,7 +73,8 @@ def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:
     query_id = _field(folder, _METADATA, _parsed(folder, _METADATA, _text(folder, _METADATA)), "id")
     committed, planned = _newest(folder / "commits"), _newest(folder / "offsets")  # a running stream plans first
     if planned is None and committed is None:
-        return Checkpoint(folder, str(query_id), None, {}, {}, is_committed=True, planned_at_ms=None)
+        begin = _offsets(folder, _FIRST_BATCH, topic) if (folder / _FIRST_BATCH).exists() else {}
+        return Checkpoint(folder, str(query_id), None, begin, begin, is_committed=True, planned_at_ms=None)
     if planned is None or (committed is None and planned > 0):
         raise _damaged(folder, f"{'offsets' if planned is None else 'commits'} is empty")
     is_committed = committed == planned
@@ -102,7 +104,7 @@ def stored_query_id(folder: StoragePath) -> str | None:
 
 
 def move_behind(checkpoint: Checkpoint, topic: str, firsts: Offsets) -> None:
-    """Let the next batch begin at these offsets, or behind them where it does already.
+    """Let the next batch begin at these offsets, or behind them where it does already: where it begins is determined.
 
     The end of a planned batch is moved before its beginning. After a crash between the two it is found unmoved.
 
@@ -112,10 +114,9 @@ def move_behind(checkpoint: Checkpoint, topic: str, firsts: Offsets) -> None:
         firsts: the first offset of each partition that is to be moved.
     """
     batch = checkpoint.batch
-    if batch is None:
-        return
-    _replace_offsets(checkpoint.folder, Path("offsets", str(batch)), topic, _behind(checkpoint.end, firsts))
-    if not checkpoint.is_committed:
+    place = _FIRST_BATCH if batch is None else Path("offsets", str(batch))
+    _replace_offsets(checkpoint.folder, place, topic, _behind(checkpoint.end, firsts))
+    if batch is not None and not checkpoint.is_committed:
         _replace_offsets(checkpoint.folder, _before(batch), topic, _behind(checkpoint.begin, firsts))
 
 

@@ -127,7 +127,7 @@ def go_on(config: PipelineConfig, topic: str, kept: Mapping[int, range], now_ms:
     """
     name = TABLE_OF_TOPIC[topic].name
     checkpoint = read_checkpoint(config.checkpoint_dir(name), config.cluster.topic(topic))
-    if checkpoint is None or checkpoint.batch is None:
+    if checkpoint is None or not checkpoint.end:
         return
     refuse_recreated(topic, checkpoint.end, kept)
     unread = gaps_between(topic, checkpoint.begin, kept)
@@ -154,8 +154,11 @@ def written_up_to(config: PipelineConfig, topic: str, checkpoint: Checkpoint) ->
 
 def _sentence(topic: str, gaps: list[Gap], checkpoint: Checkpoint) -> str:
     lost = ", ".join(_named(gaps))
-    since = datetime.fromtimestamp((checkpoint.planned_at_ms or 0) / 1_000, UTC).isoformat(" ", "seconds")
-    head = f"Kafka no longer has {lost}, which the tables do not have either: their last batch is of {since}"
+    planned_at_ms = checkpoint.planned_at_ms
+    since = "the stream was stopped before its first batch"
+    if planned_at_ms is not None:
+        since = f"their last batch is of {datetime.fromtimestamp(planned_at_ms / 1_000, UTC).isoformat(' ', 'seconds')}"
+    head = f"Kafka no longer has {lost}, which the tables do not have either: {since}"
     if topic == DECISIONS:
         return (
             f"{head}. What these decisions changed is unknown, so --accept-gap does not pass them: begin new tables; "

@@ -18,7 +18,7 @@ from controlplane.codec.inputs import decode_input
 from controlplane.config import DEAD_LETTERS, DECISIONS
 from controlplane.errors import InvalidInputError, LogContinuityError
 from streaming.config import PipelineConfig
-from streaming.continuity.checkpoints import Offsets, read_checkpoint
+from streaming.continuity.checkpoints import Checkpoint, Offsets, read_checkpoint
 from streaming.continuity.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated, written_up_to
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, tables_of
 from streaming.records.decision_rows import LogRecord, part_of
@@ -76,7 +76,7 @@ class TableCheck:
         self._settled_ms = now_ms - _SETTLED_MS
         self._framing: Framing = framing_with(config.kafka.schema_ids)
         self._gaps = GapsTable(config.warehouse_dir)
-        passed = self._passed(DEAD_LETTERS)
+        passed = self._passed(DEAD_LETTERS, self._checkpoint(DEAD_LETTERS))
         ends = {partition: offsets.stop for partition, offsets in kept(DEAD_LETTERS).items()}
         self._letters_are_behind = any(passed.get(partition, 0) < end for partition, end in ends.items())
 
@@ -90,10 +90,14 @@ class TableCheck:
         """
         for topic in TABLE_OF_TOPIC:
             report = TopicReport(topic)
-            passed = self._passed(topic)
+            checkpoint = self._checkpoint(topic)
+            passed = self._passed(topic, checkpoint)
             # Opened when it is known how far the stream is: what is committed later is not asked for.
             stored = [stored_offsets(self._config.warehouse_dir, table) for table in tables_of(topic)]
-            self._compare(report, passed, stored)
+            if checkpoint is None or checkpoint.batch is None:
+                self._tell_without_batch(report, stored)
+            if passed:
+                self._compare(report, passed, stored)
             for partition, extent in sorted(joined_extents(each.extents(topic) for each in stored).items()):
                 for piece in _pieces(extent):
                     self._find_doubles(report, partition, _within(stored, topic, partition, piece))
@@ -102,18 +106,17 @@ class TableCheck:
             report.notes += [f"recorded gap: {gap}" for gap in self._gaps.recorded(topic)]
             yield report
 
-    def _passed(self, topic: str) -> Offsets:
-        """The next offset of each partition; empty if the stream never ran."""
+    def _checkpoint(self, topic: str) -> Checkpoint | None:
         folder = self._config.checkpoint_dir(TABLE_OF_TOPIC[topic].name)
-        checkpoint = read_checkpoint(folder, self._config.cluster.topic(topic))
+        return read_checkpoint(folder, self._config.cluster.topic(topic))
+
+    def _passed(self, topic: str, checkpoint: Checkpoint | None) -> Offsets:
+        """The next offset of each partition; empty if the stream never ran."""
         return {} if checkpoint is None else written_up_to(self._config, topic, checkpoint)
 
     def _compare(self, report: TopicReport, passed: Offsets, stored: Sequence[StoredOffsets]) -> None:
         topic = report.topic
         kept = self._kept(topic)
-        if not passed:
-            self._tell_without_checkpoint(report, stored)
-            return
         try:
             refuse_recreated(topic, passed, kept)
         except LogContinuityError as error:
@@ -132,7 +135,7 @@ class TableCheck:
                 lines = report.notes if self._letters_are_behind else report.problems
                 _tell(lines, topic, partition, "refused and without a dead letter", unanswered)
 
-    def _tell_without_checkpoint(self, report: TopicReport, stored: Sequence[StoredOffsets]) -> None:
+    def _tell_without_batch(self, report: TopicReport, stored: Sequence[StoredOffsets]) -> None:
         if any(each.extents(report.topic) for each in stored):
             folder = self._config.checkpoint_dir(TABLE_OF_TOPIC[report.topic].name)
             report.problems.append(f"{report.topic} has rows, and no checkpoint in {folder}: nothing was compared")

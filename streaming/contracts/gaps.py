@@ -25,7 +25,7 @@ GAPS_TABLE: Final = TableContract(
             "read_until_ms",
             LongType(),
             "When the stream planned its last batch before, in milliseconds since 1970: what is missing came later, or "
-            "not long before.",
+            "not long before. 0: it had planned none.",
         ),
         column("found_at_ms", LongType(), "When the gap was found and accepted, in milliseconds since 1970."),
         column("day", DateType(), "The day of `found_at_ms` in UTC."),

@@ -19,9 +19,10 @@ from controlplane.errors import LogContinuityError, PrerequisiteError
 from streaming.continuity.checkpoints import Checkpoint, make_checkpoint, move_aside, read_checkpoint
 from streaming.continuity.gaps import Gap, GapsTable, gaps_between, go_on, refuse_recreated, unrecorded
 from streaming.contracts.gaps import GAPS_TABLE
-from streaming.contracts.records import HEARTBEATS_TABLE
+from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE
 from streaming.jobs.records import start_records
 from streaming.metrics import PipelineMetrics
+from streaming.tables.created_tables import create_missing
 from streaming.tables.driver_tables import DriverTable
 from tests.helpers.local_paths import local
 from tests.helpers.pipeline_world import PipelineWorld, read_all
@@ -161,6 +162,27 @@ def test_the_first_batch_may_be_the_one_that_is_lost(world: PipelineWorld, spark
     stream.check(accepts_gap=True)
     stream.run_after_crash()
     assert (stream.numbers(), stream.gaps()) == ([0, 1, 3], [(PARTITION, 2, 2)])
+
+
+def test_a_stream_may_be_stopped_before_its_first_batch(world: PipelineWorld, spark: SparkSession) -> None:
+    """Spark had written where it was to begin, and nothing else: what Kafka loses from there on is a gap as well."""
+    stream = Stream(world, spark)
+    stream.run()  # the topic is empty
+    for table in (HEARTBEATS_TABLE, TICKS_TABLE):
+        shutil.rmtree(local(world.warehouse_dir) / table.name)
+    create_missing(world.warehouse_dir, bucket_count=2)
+    checkpoint = local(stream.checkpoint().folder)
+    for name in ("offsets", "commits"):
+        shutil.rmtree(checkpoint / name)
+    stream.check()
+    assert stream.checkpoint().batch is None
+    stream.send(0, 1, 2)
+    stream.forget(2)
+    with pytest.raises(LogContinuityError, match=r"heartbeats\[3\]@0 to 1, .* before its first batch\. Start with"):
+        stream.check()
+    stream.check(accepts_gap=True)
+    stream.run()
+    assert (stream.numbers(), stream.gaps()) == ([2], [(PARTITION, 0, 1)])
 
 
 def test_a_checkpoint_that_is_made_anew_goes_on_from_its_offsets(stream: Stream, world: PipelineWorld) -> None:

@@ -1,5 +1,7 @@
 """Tables against a recorded log, without Kafka and Spark: what is whole passes, and each kind of loss is told."""
 
+import json
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -207,3 +209,21 @@ def test_a_stream_that_never_ran_is_told(checked: Checked) -> None:
     checked.remove(MEMBERSHIP, "offset >= 0")
     assert checked.reports()[MEMBERSHIP].notes == ["the stream has not read anything yet"]
     assert checked.problems() == []
+
+
+def test_a_stream_that_was_stopped_before_its_first_batch_is_compared(checked: Checked) -> None:
+    """It has read nothing, and what Kafka forgets from where it was to begin is lost."""
+    folder = local(checked.config.checkpoint_dir(MEMBERSHIP))
+    (folder / "sources" / "0").mkdir(parents=True)
+    begin = json.dumps({checked.config.cluster.topic(MEMBERSHIP): {"0": 0}})
+    (folder / "sources" / "0" / "0").write_bytes(b"\x00v1\n" + begin.encode())
+    for name in ("offsets", "commits"):
+        shutil.rmtree(folder / name)
+    assert checked.problems() == [f"membership has rows, and no checkpoint in {folder}: nothing was compared"]
+    checked.remove(MEMBERSHIP, "offset >= 0")
+    report = checked.reports()[MEMBERSHIP]
+    assert (report.problems, report.notes) == ([], ["the stream has not read anything yet"])
+    place = TopicPartition(MEMBERSHIP, 0)
+    checked.log.cut({place: checked.log.records[place][1].offset})
+    lost = Gap(MEMBERSHIP, 0, range(checked.log.records[place][0].offset))
+    assert checked.problems() == [f"{lost} was not read, and Kafka does not have it"]
