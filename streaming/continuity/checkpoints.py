@@ -32,6 +32,8 @@ _LEADING_ZERO: Final = b"\x00"
 """Spark begins the file of the first batch's offsets with it."""
 _SUMMED_BYTES: Final = 512
 _SUM_HEAD: Final = b"crc\x00" + struct.pack(">i", _SUMMED_BYTES)
+_SETTLES_S: Final = 0.2
+"""How long it takes at the most, as a rule, until what a stream changes in its checkpoint fits together again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,10 @@ class Checkpoint:
 
 
 def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:
-    """The checkpoint of a stream; None if it never ran.
+    """The checkpoint of a stream, which may run meanwhile; None if it never ran.
+
+    A running stream adds, replaces and removes files while they are read, and their sums apart from them. So what does
+    not fit together is read again after a moment, until it is whole or the same is found twice.
 
     Args:
         folder: the checkpoint's.
@@ -68,6 +73,18 @@ def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:
     Raises:
         PrerequisiteError: a file is damaged or missing, or another topic was read.
     """
+    found = ""
+    while True:
+        try:
+            return _read_once(folder, topic)
+        except PrerequisiteError as error:
+            if str(error) == found:
+                raise
+            found = str(error)
+        time.sleep(_SETTLES_S)
+
+
+def _read_once(folder: StoragePath, topic: str) -> Checkpoint | None:
     if not (folder / "metadata").exists():
         return None
     query_id = _field(folder, _METADATA, _parsed(folder, _METADATA, _text(folder, _METADATA)), "id")
