@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self
 
 import structlog
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
 from controlplane.errors import ControlPlaneError, FencedError, PrerequisiteError
@@ -92,10 +92,7 @@ class Claim:
         self._failure = ""
         folder = str(warehouse_dir / _FOLDER)
         try:
-            if not DeltaTable.is_deltatable(folder, _STORAGE):
-                schema = Schema([Field("token", PrimitiveType("string"))])
-                DeltaTable.create(folder, schema, mode="ignore", configuration=_PROPERTIES, storage_options=_STORAGE)
-            self._table = DeltaTable(folder, storage_options=_STORAGE)
+            self._table = _opened(folder)
         except (DeltaError, OSError) as error:
             raise PrerequisiteError(f"the folder of the tables, {self._place}, cannot be claimed: {error}") from error
 
@@ -209,6 +206,16 @@ class Claim:
             f"another pipeline writes the tables in {self._place}: {_named(holder)}. Stop it first, or give this one "
             "another folder"
         )
+
+
+def _opened(folder: str) -> DeltaTable:
+    """The table of claims, made if need be; ``is_deltatable`` would hold every thread while a store does not answer."""
+    try:
+        return DeltaTable(folder, storage_options=_STORAGE)
+    except TableNotFoundError:
+        schema = Schema([Field("token", PrimitiveType("string"))])
+        DeltaTable.create(folder, schema, mode="ignore", configuration=_PROPERTIES, storage_options=_STORAGE)
+        return DeltaTable(folder, storage_options=_STORAGE)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 from deltalake import DeltaTable, Schema
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql.types import StructType
 
 from controlplane.errors import PrerequisiteError
@@ -41,8 +41,9 @@ def create_missing(warehouse_dir: StoragePath, bucket_count: int) -> frozenset[s
     for table in ALL_TABLES:
         path = warehouse_dir / table.name
         try:
-            if DeltaTable.is_deltatable(str(path)):
-                _bring_up_to(table, path)
+            there = _existing(path)
+            if there is not None:
+                _bring_up_to(table, path, there)
             else:
                 _create(table, path, bucket_count)
                 created.add(table.name)
@@ -75,6 +76,14 @@ def first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
+def _existing(path: StoragePath) -> DeltaTable | None:
+    # While a store does not answer, DeltaTable.is_deltatable holds every thread, also the one that renews the claim.
+    try:
+        return DeltaTable(str(path))
+    except TableNotFoundError:
+        return None
+
+
 def _create(table: TableContract, path: StoragePath, bucket_count: int) -> None:
     buckets = {_BUCKET_COUNT: str(bucket_count)} if BUCKET_COLUMN in table.partitioned_by else {}
     DeltaTable.create(
@@ -89,8 +98,7 @@ def _create(table: TableContract, path: StoragePath, bucket_count: int) -> None:
     )
 
 
-def _bring_up_to(table: TableContract, path: StoragePath) -> None:
-    there = DeltaTable(str(path))
+def _bring_up_to(table: TableContract, path: StoragePath, there: DeltaTable) -> None:
     stored = StructType.fromJson(json.loads(there.schema().to_json()))
     types = {each.name: each.dataType for each in stored.fields}
     missing = [each for each in table.fields if each.name not in types]

@@ -1,9 +1,12 @@
 """One pipeline at a time: claims on a folder, and in an object store, by processes that run, end, die and hang."""
 
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from controlplane.errors import FencedError, PrerequisiteError
 from streaming.storage import ObjectPath, StoragePath
 from streaming.tables import claim as claims
 from streaming.tables.claim import CLAIM_LASTS_S, Claim, Holder, claimed
+from streaming.tables.created_tables import create_missing
 from tests.helpers.s3_server import s3_server
 
 
@@ -191,6 +195,42 @@ def test_a_renewal_that_hangs_ends_the_block(tmp_path: Path, monkeypatch: pytest
     ):
         assert stop.wait(10)
     hang.set()
+
+
+def make_tables(place: ObjectPath) -> object:
+    """What a pipeline does under its claim."""
+    return create_missing(place, bucket_count=2)
+
+
+def make_claim(place: ObjectPath) -> object:
+    """What it does before."""
+    return Claim(place, elsewhere("a"))
+
+
+@pytest.mark.parametrize("opened", [make_claim, make_tables])
+def test_a_store_that_does_not_answer_holds_no_other_thread(
+    monkeypatch: pytest.MonkeyPatch, opened: Callable[[ObjectPath], object]
+) -> None:
+    """Or the claim would neither be renewed nor be known to have lapsed."""
+
+    def ask() -> None:
+        with suppress(PrerequisiteError):
+            opened(ObjectPath("tables", "eu"))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        for name in ("AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "any")
+        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        thread = threading.Thread(target=ask, daemon=True)
+        began_s = time.monotonic()
+        thread.start()
+        connection, _ = server.accept()
+        with connection:
+            time.sleep(0.5)
+            assert thread.is_alive()
+            assert time.monotonic() - began_s < 4, "the limit of a request is 5 s, or more"
 
 
 def test_who_loses_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
