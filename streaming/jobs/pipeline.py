@@ -24,7 +24,7 @@ from streaming.jobs.restarts import RestartedStream, Running
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session
 from streaming.tables.claim import claimed
-from streaming.tables.created_tables import create_missing, is_empty
+from streaming.tables.created_tables import create_missing
 from streaming.tables.driver_tables import DriverTable
 from streaming.tables.maintenance import maintain
 from streaming.tables.warehouse import HOW_TO_MEND, name_cluster
@@ -118,7 +118,7 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
         for contract in tables_of(topic):
             table = DriverTable(config.warehouse_dir, contract, "" if checkpoint is None else checkpoint.query_id)
             if checkpoint is None or checkpoint.batch is None:
-                fault = None if is_empty(config.warehouse_dir, contract) else "is gone"
+                fault = None if table.is_empty else "is gone"
             elif table.was_written_by_another:
                 fault = "is not the one with which it was written"
             else:

@@ -52,11 +52,6 @@ def create_missing(warehouse_dir: StoragePath, bucket_count: int) -> frozenset[s
     return frozenset(created)
 
 
-def is_empty(warehouse_dir: StoragePath, table: TableContract) -> bool:
-    """Whether a table has no rows."""
-    return not DeltaTable(str(warehouse_dir / table.name)).file_uris()
-
-
 def stored_bucket_count(warehouse_dir: StoragePath, table: TableContract) -> int:
     """Into how many buckets a table was divided when it was created.
 

@@ -62,6 +62,11 @@ class DriverTable:
         return self.position(LAST_WRITER) not in (None, self._writer)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it has no rows, as this writer knows it."""
+        return not self._table.file_uris()
+
+    @property
     def bucket_count(self) -> int:
         """Into how many buckets it is divided."""
         return stored_bucket_count(self._warehouse_dir, self.contract)

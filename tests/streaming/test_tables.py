@@ -5,6 +5,7 @@ import shutil
 import signal
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
@@ -13,15 +14,22 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 from structlog.testing import capture_logs
 
-from controlplane.config import MEMBERSHIP
+from controlplane.config import MEMBERSHIP, ClusterConfig, KafkaConfig
 from controlplane.core.membership.inputs import Tick
 from controlplane.errors import PrerequisiteError
-from streaming.config import SparkConfig
+from streaming.config import PipelineConfig, SparkConfig
 from streaming.continuity.checkpoints import make_checkpoint
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.changes import NODE_CHANGES_TABLE, SLOTS_TABLE
 from streaming.contracts.loads import BROKER_LOAD_TABLE
-from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
+from streaming.contracts.records import (
+    DEAD_LETTERS_TABLE,
+    DECISIONS_TABLE,
+    LOAD_REPORTS_TABLE,
+    MEMBERSHIP_TABLE,
+    TABLE_OF_TOPIC,
+    tables_of,
+)
 from streaming.contracts.table import INDEXED_COLUMN_COUNT, TableContract
 from streaming.jobs.pipeline import refuse_lost_checkpoints
 from streaming.records.tick_rows import PlacedTick
@@ -208,6 +216,23 @@ def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
     add_ticks(world.warehouse_dir, [PlacedTick(0, 0, 0, Tick("c1", 0))])
     with pytest.raises(PrerequisiteError, match=r"ticks .* its checkpoint .*heartbeats is gone"):
         refuse_lost_checkpoints(config)
+
+
+def test_checkpoints_are_compared_with_tables_that_are_opened_once(
+    warehouse_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an object store each time is several requests."""
+    opened: list[str] = []
+    init = DeltaTable.__init__
+
+    def noted(table: DeltaTable, place: str, **how: Any) -> None:  # noqa: ANN401 - passed on
+        opened.append(Path(place).name)
+        init(table, place, **how)
+
+    monkeypatch.setattr(DeltaTable, "__init__", noted)
+    config = PipelineConfig(ClusterConfig("test"), KafkaConfig("nowhere:1"), warehouse_dir, SparkConfig(jars=()))
+    refuse_lost_checkpoints(config)
+    assert sorted(opened) == sorted(table.name for topic in TABLE_OF_TOPIC for table in tables_of(topic))
 
 
 @pytest.mark.usefixtures("spark")
