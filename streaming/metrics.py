@@ -32,13 +32,15 @@ class PipelineMetrics:
         )
         self.last_batch_time = Gauge(
             "controlplane_pipeline_last_batch_timestamp_seconds",
-            "When the newest batch with records began, by stream (seconds since 1970)",
+            "When the newest batch with records began, by stream (seconds since 1970); there from a stream's first "
+            "such batch after a start",
             ["stream"],
             registry=registry,
         )
         self.behind = Gauge(
             "controlplane_pipeline_offsets_behind",
-            "Offsets in Kafka that the newest batch had not reached, by stream",
+            "Offsets of one partition that Kafka had and the newest batch did not reach, the most of any partition, by "
+            "stream; there from a stream's first batch after a start. It does not grow while a stream stands still",
             ["stream"],
             registry=registry,
         )
@@ -68,7 +70,7 @@ class PipelineMetrics:
         )
         self.stream_restarts = Counter(
             "controlplane_pipeline_stream_restarts",
-            "Streams started again after a failure",
+            "Streams started again after a failure, by stream; 0 from the start on",
             ["stream"],
             registry=registry,
         )

@@ -18,6 +18,9 @@ from controlplane.adapters import kafka_metrics  # noqa: E402 - the checkout is 
 from controlplane.node.metrics import NodeCollectors  # noqa: E402 - as above
 from controlplane.routing.metrics import RoutingCollectors  # noqa: E402 - as above
 from controlplane.service.metrics import ControllerMetrics  # noqa: E402 - as above
+from streaming.contracts.records import LOAD_REPORTS_TABLE, TABLE_OF_TOPIC  # noqa: E402 - as above
+from streaming.jobs.changes import CHANGES  # noqa: E402 - as above
+from streaming.jobs.load_history import LOAD_HISTORY  # noqa: E402 - as above
 from streaming.metrics import PipelineMetrics  # noqa: E402 - as above
 
 _HEAD = """\
@@ -45,7 +48,33 @@ def page() -> str:
         ("Pipeline", _of(PipelineMetrics(CollectorRegistry()))),
         ("Every Kafka client", _of(kafka_metrics)),
     ]
-    return _HEAD + "".join(_section(title, metrics) for title, metrics in sections)
+    texts = {"Pipeline": _streams()}
+    return _HEAD + "".join(_section(title, metrics) + texts.get(title, "") for title, metrics in sections)
+
+
+def _streams() -> str:
+    """The values of the pipeline's labels."""
+    of_topics = [table.name for table in TABLE_OF_TOPIC.values()]
+    passed = [name for name in of_topics if name != LOAD_REPORTS_TABLE.name]
+    return f"""
+`stream` is one of
+{_listed([*of_topics, CHANGES, LOAD_HISTORY])}:
+the name of the table that the stream writes, with underscores also where the topic has a hyphen, and `{CHANGES}` for
+the tables of changes. Log lines have the same names. {_listed([CHANGES, LOAD_HISTORY])} read tables and not Kafka, so
+they have neither `controlplane_pipeline_offsets_behind` nor `controlplane_pipeline_missing_offsets`.
+`controlplane_pipeline_passed_over_records` has {_listed(passed)};
+load reports that are refused are counted by `controlplane_pipeline_dead_letters`. `action` is `split` or `shed`,
+`reason` the code in the dead letter, `figure` the name of the figure. The metrics have no label for the cluster: a
+process writes the tables of one.
+
+A stream that stands still makes no batches. `controlplane_pipeline_offsets_behind` then keeps its value, and before the
+first batch after a start the series is not there: `controlplane_pipeline_last_batch_timestamp_seconds` and
+`controlplane_pipeline_stream_restarts` tell ([expressions](../how-to/run-the-pipeline-on-spark.md#watch-it)).
+"""
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _of(holder: object) -> list[MetricWrapperBase]:

@@ -88,10 +88,7 @@ def _run_in(
 ) -> None:
     listener = ProgressListener(metrics)
     session.streams.addListener(listener)
-    streams = [
-        RestartedStream(name, partial(starts.start, name, start), config, metrics)
-        for name, start in _starters(session, config, metrics).items()
-    ]
+    streams = restarted_streams(session, config, metrics, starts)
     try:
         for stream in streams:
             stream.start(time.monotonic())
@@ -103,6 +100,17 @@ def _run_in(
         for stream in streams:
             stream.stop()
         session.streams.removeListener(listener)
+
+
+def restarted_streams(
+    session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics, starts: ContinuousStarts
+) -> list[RestartedStream]:
+    """Every stream under one name for metrics and logs: that of its topic's table, or of what it makes."""
+    names = {topic: table.name for topic, table in TABLE_OF_TOPIC.items()}
+    return [
+        RestartedStream(names.get(key, key), partial(starts.start, key, start), config, metrics)
+        for key, start in _starters(session, config, metrics).items()
+    ]
 
 
 def refuse_lost_checkpoints(config: PipelineConfig) -> None:

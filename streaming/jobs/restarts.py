@@ -55,7 +55,7 @@ class RestartedStream:
     metrics of its Kafka source (SPARK-55271). The next start continues after that batch.
 
     Args:
-        name: its topic, or what it makes.
+        name: its name in metrics and logs.
         starter: starts it where it was.
         config: the pipeline's settings.
         metrics: counts restarts.

@@ -1,9 +1,11 @@
 """What happens before a stream starts, first and again. Kafka's answer is an argument, and nothing is read."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from prometheus_client import CollectorRegistry
+from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
 from controlplane.config import DECISIONS, HEARTBEATS, ClusterConfig, KafkaConfig
@@ -13,6 +15,8 @@ from streaming.continuity.checkpoints import make_checkpoint
 from streaming.contracts.records import HEARTBEATS_TABLE, TABLE_OF_TOPIC
 from streaming.jobs.changes import CHANGES
 from streaming.jobs.continuous_starts import ContinuousStarts
+from streaming.jobs.load_history import LOAD_HISTORY
+from streaming.jobs.pipeline import restarted_streams
 from streaming.metrics import PipelineMetrics
 from tests.streaming.test_restarts import Query, Starts
 
@@ -100,3 +104,20 @@ def test_kafka_away_is_left_to_spark_where_a_stream_starts(starts: ContinuousSta
         starts.start(HEARTBEATS, starter)
     assert [(line["log_level"], line["topic"]) for line in lines] == [("warning", HEARTBEATS)]
     assert len(starter.made) == 1
+
+
+def test_a_stream_has_one_name_in_all_metrics_and_logs(starts: ContinuousStarts, config: PipelineConfig) -> None:
+    """A rule that joins restarts with batches would match nothing where one has a hyphen."""
+    registry = CollectorRegistry()
+    metrics = PipelineMetrics(registry)
+    no_session = cast("SparkSession", None)  # none is asked for before a stream starts
+    streams = restarted_streams(no_session, config, metrics, starts)
+    names = {table.name for table in TABLE_OF_TOPIC.values()} | {CHANGES, LOAD_HISTORY}
+    assert {stream.name for stream in streams} == names
+    restarts = {
+        sample.labels["stream"]
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "controlplane_pipeline_stream_restarts_total"
+    }
+    assert restarts == names
