@@ -31,7 +31,8 @@ def words_of(failure: str, kafka: KafkaConfig, warehouse_dir: StoragePath) -> st
     if _NO_SPACE in failure:
         return f"the disk of {warehouse_dir} is full: make room; {HOW_TO_MEND}"
     if _AFTER_A_CRASH in failure:
-        return "Spark fails once behind the batch that it repeats after a crash (SPARK-55271); nothing is lost"
+        repeated = "the batch that it repeats after a stop or a crash"
+        return f"Spark fails once behind {repeated} (SPARK-55271); nothing is lost"
     if _LOST in failure:
         return "Kafka no longer has records that were not read"
     no_answer = _NO_ANSWER.search(failure)

@@ -36,7 +36,7 @@ _QUERY = "pyspark.errors.exceptions.captured.StreamingQueryException: [STREAM_FA
         (f"{_QUERY}terminated with exception: no executor SQLSTATE: XXKST\n=== Streaming Query ===", "no executor"),
         (
             f'{_QUERY}terminated with exception: Not: because the return value of "scala.Option.get()" is null',
-            "Spark fails once behind the batch that it repeats after a crash (SPARK-55271); nothing is lost",
+            "Spark fails once behind the batch that it repeats after a stop or a crash (SPARK-55271); nothing is lost",
         ),
         ("OSError: no such file\nmore", "OSError: no such file"),
         ("x" * 1_000, "x" * 300),
