@@ -49,13 +49,18 @@ def test_defaults_are_the_pipelines() -> None:
     assert [defaults[name] for name in named] == [16, 5_000, 20_000]
 
 
-def test_the_tables_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every table that has rows, with its files' bytes."""
+def test_the_tables_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every table, with its files' bytes; each is printed, and folders that hold no rows of the log are passed over."""
     world = busy_world()
     write_tables(tmp_path / "delta", RecordedLog(world))
+    (tmp_path / "delta" / "_claim" / "_delta_log").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(compile(blocks(PAGE)["sizes"], PAGE.name, "exec"), names)  # noqa: S102 - the page's own code
     (row,) = [each for each in names["sizes"].iter_rows(named=True) if each["table"] == DECISIONS_TABLE.name]
     on_disk = [path.stat().st_size for path in (tmp_path / "delta" / DECISIONS_TABLE.name).rglob("day=*/*.parquet")]
     assert (row["files"], row["bytes"], row["rows"]) == (len(on_disk), sum(on_disk), len(world.decisions))
+    printed = capsys.readouterr().out
+    assert [name for name in names["sizes"]["table"] if f" {name} " not in printed] == []
