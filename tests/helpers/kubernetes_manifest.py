@@ -10,6 +10,7 @@ from tests.helpers.readme import ROOT
 
 FOLDER: Final = ROOT / "infra" / "kubernetes"
 MANIFEST: Final = FOLDER / "pipeline.yaml"
+MENDING_MANIFEST: Final = FOLDER / "mend.yaml"
 EXECUTOR_FILE: Final = "executor.yaml"
 
 

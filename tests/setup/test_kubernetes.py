@@ -16,13 +16,14 @@ from tests.helpers.kubernetes_manifest import (
     EXECUTOR_FILE,
     FOLDER,
     MANIFEST,
+    MENDING_MANIFEST,
     documents,
     driver_pod,
     named,
     spark_files,
     spark_settings,
 )
-from tests.helpers.readme import ROOT
+from tests.helpers.readme import ROOT, blocks
 
 PAGE = ROOT / "docs" / "how-to" / "run-the-pipeline-on-kubernetes.md"
 VERSIONS = ("1.32", "1.34", kubernetes_validate.latest_version())
@@ -55,7 +56,7 @@ def run_parameters() -> dict[str, Any]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_object_is_valid(version: str) -> None:
     """Strictly: a field that Kubernetes does not know would be dropped without a word."""
-    for each in (*documents(), executor_pod()):
+    for each in (*documents(), *documents(MENDING_MANIFEST), executor_pod()):
         kubernetes_validate.validate(each, version, strict=True)
 
 
@@ -127,6 +128,42 @@ def test_ports_are_the_same_everywhere() -> None:
         assert driver()[probe]["httpGet"]["port"] == "metrics"
     annotations = named("StatefulSet", "controlplane-pipeline")["spec"]["template"]["metadata"]["annotations"]
     assert annotations["prometheus.io/port"] == str(ports["metrics"])
+
+
+def test_the_pod_for_mending_is_like_the_driver() -> None:
+    """Image, user, folder of tables and options; it asks Kubernetes for nothing."""
+    (pod,) = documents(MENDING_MANIFEST)
+    spec, (container,) = pod["spec"], pod["spec"]["containers"]
+    assert {pod["metadata"]["namespace"]} == NAMES["Namespace"]
+    for name in ("image", "envFrom", "securityContext"):
+        assert container[name] == driver()[name], name
+    assert spec["securityContext"] == driver_pod()["securityContext"]
+    assert spec["automountServiceAccountToken"] is False
+    for each in container["volumeMounts"]:
+        assert each in driver()["volumeMounts"]
+    for each in spec["volumes"]:
+        assert each in driver_pod()["volumes"]
+    assert pod["metadata"]["name"] in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_login_of_the_page_fits_into_the_driver(version: str) -> None:
+    """Its lines are put where the page says; the variable is the command's, and executors mount the same path."""
+    text = blocks(PAGE)["login"]
+    added, given = yaml.safe_load(text), named("StatefulSet", "controlplane-pipeline")
+    (its_container,) = added["containers"]
+    spec = given["spec"]["template"]["spec"]
+    assert its_container["name"] == spec["containers"][0]["name"]
+    spec["containers"][0]["volumeMounts"] += its_container["volumeMounts"]
+    spec["volumes"] += added["volumes"]
+    kubernetes_validate.validate(given, version, strict=True)
+    (mount,), (volume,) = its_container["volumeMounts"], added["volumes"]
+    assert mount["name"] == volume["name"]
+    setting = f"spark.kubernetes.executor.secrets.{volume['secret']['secretName']}"
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"{setting}  {mount['mountPath']}" in page
+    assert f"CONTROLPLANE_SECURITY: {mount['mountPath']}/kafka.properties" in page
+    assert "security" in {each.name for each in root.params}
 
 
 def test_no_container_has_a_right_that_it_does_not_need() -> None:
