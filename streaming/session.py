@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -9,18 +10,32 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from controlplane.errors import PrerequisiteError
 from streaming.config import SparkConfig
+from streaming.java_errors import root_reason
 
 _STANDARD_ERROR: Final = 2
 _LOG_BYTES: Final = 10_000_000
 """A greater log of former starts is moved aside at a start."""
+_LAST_BYTES: Final = 5_000
 _CODE_FOLDER = Path(__file__).resolve().parents[1]
 """The folder of the packages ``streaming`` and ``controlplane``, which Spark's Python workers import."""
+_CLASSES: Final[Mapping[str, str]] = {
+    "Kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+    "Delta": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""One class of each library that Spark has only if it was given the pipeline's jars."""
+_JVM_ENDED: Final = "JAVA_GATEWAY_EXITED"
+_GIVEN_UP: Final = re.compile(r"stopped SparkContext|running MetricsSystem")
+"""What Spark says, in place of a reason, when it stopped its own context because no master answered."""
+_JVM_WORDS: Final = re.compile(r'^Exception in thread "main" [\w.$]+: (.+)$', re.MULTILINE)
 
 
 def build_session(
@@ -34,7 +49,7 @@ def build_session(
         settings: Spark's own settings, by their names; they go before those that are made here.
 
     Raises:
-        PrerequisiteError: a jar is missing, or Spark does not start.
+        PrerequisiteError: a jar is missing, Spark does not start, or it lacks the libraries for Kafka or Delta.
     """
     missing = [] if is_submitted() else [str(jar) for jar in config.jars if not jar.is_file()]
     if missing:
@@ -48,19 +63,74 @@ def build_session(
     builder = SparkSession.builder.appName(app_name)
     for name, value in {**_settings(config), **settings}.items():
         builder = builder.config(name, value)
-    more = "" if config.log_file is None else f"; what it printed is in {config.log_file}"
     with _signals_left_alone(), _output_kept(config.log_file):
         try:
             session = builder.getOrCreate()
         except Exception as error:
-            message = f"Spark does not start ({error}): is Java 17 or 21 installed, and is there memory for it?{more}"
-            raise PrerequisiteError(message) from error
+            raise _not_started(error, config) from error
+    _refuse_without_libraries(session)
     session.sparkContext.setLogLevel("ERROR")
     # It repeats each failed query as one long line, beside the exception that its caller reports.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     # So does py4j with what a batch raises, also with the end of one that is stopped.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     return session
+
+
+def _not_started(error: Exception, config: SparkConfig) -> PrerequisiteError:
+    """The reason why there is no session, in one line."""
+    more = "" if config.log_file is None else f"; what it printed is in {config.log_file}"
+    jvm = SparkContext._jvm  # noqa: SLF001 - it is there when the JVM has started and the context has not
+    if jvm is None:
+        ended = isinstance(error, PySparkRuntimeError) and error.getCondition() == _JVM_ENDED
+        told = _last_words(config.log_file) if ended else root_reason(error)
+        if told is None:
+            message = "Spark does not start, its JVM ended: is Java 17 or 21 installed, and is there memory for it?"
+            return PrerequisiteError(f"{message}{more}")
+        at = f" at the master {config.master}" if config.master else ""
+        return PrerequisiteError(f"Spark does not start{at}: {told}{more}")
+    master = jvm.java.lang.System.getProperty("spark.master") or config.master
+    reason = root_reason(error)
+    if _GIVEN_UP.search(reason):
+        reason = "it does not answer; see that it runs, and that this machine reaches it by this address"
+    return PrerequisiteError(f"Spark does not start at the master {master}: {reason}{more}")
+
+
+def _last_words(log_file: Path | None) -> str | None:
+    """Why a JVM ended, by the end of what it printed; None if it did not say."""
+    if log_file is None or is_submitted():
+        return None
+    with log_file.open("rb") as log:
+        log.seek(max(0, log_file.stat().st_size - _LAST_BYTES))
+        printed = log.read().decode("utf-8", errors="replace")
+    found = _JVM_WORDS.findall(printed)
+    return found[-1] if found else None
+
+
+def _refuse_without_libraries(session: SparkSession) -> None:
+    """Check that Spark was given the pipeline's jars, and end a session without them.
+
+    Raises:
+        PrerequisiteError: it was not.
+    """
+    lacking = [name for name, its_class in _CLASSES.items() if not _has_class(session, its_class)]
+    if lacking:
+        session.stop()
+        message = (
+            f"Spark lacks the libraries for {' and '.join(lacking)}: give spark-submit "
+            '--jars "$(controlplane pipeline jars)" (docs/how-to/run-the-pipeline-on-spark.md has the steps)'
+        )
+        raise PrerequisiteError(message)
+
+
+def _has_class(session: SparkSession, name: str) -> bool:
+    jvm: Any = session._jvm  # noqa: SLF001 - pyspark has no other way
+    java = jvm.java.lang
+    try:
+        java.Class.forName(name, False, java.Thread.currentThread().getContextClassLoader())  # noqa: FBT003 - Java's
+    except Py4JJavaError:
+        return False
+    return True
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """``controlplane pipeline``: the Spark application that writes the Delta tables."""
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,20 @@ if TYPE_CHECKING:
 
 _DIGITS_OF_DAYS: Final = 5
 _STANDARD_ERROR: Final = Path("-")
+_MASTERS: Final = re.compile(
+    r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://[^\s/,]+:\d+(,[^\s/,]+:\d+)*|yarn|k8s://\S+"
+)
+"""The forms that Spark knows. Several masters of a standalone cluster stand behind each other, with commas."""
+
+
+def _known_master(_context: click.Context, _option: click.Parameter, master: str) -> str:
+    """The value of --master, if Spark knows masters of its form."""
+    if master and not _MASTERS.fullmatch(master):
+        message = (
+            f"{master!r} is no master of Spark: give local[CORES], spark://HOST:PORT, yarn or k8s://https://HOST:PORT"
+        )
+        raise click.BadParameter(message)
+    return master
 
 
 @click.group()
@@ -54,6 +69,7 @@ pipeline.add_command(rebuild_checkpoint)
     "--master",
     default="",
     metavar="URL",
+    callback=_known_master,
     show_default="they are threads of this process",
     help="Where executors are asked for, such as spark://host:7077. They need the tables' folder at the same place, "
     "unless it is in an object store, and this Python environment.",

@@ -108,3 +108,40 @@ def test_days_that_cannot_be_kept_are_refused(
     ran = cluster_command("pipeline", "run", "--tables-dir", str(tmp_path), "--keep", kept)
     assert ran.status == ExitStatus.CALLED_WRONGLY, ran.err
     assert told in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize(
+    "master", ["foo", "spark://host", "http://host:7077", "local[", "mesos://host:5050", "SPARK://a:1"]
+)
+def test_a_master_that_spark_does_not_know_is_refused(
+    cluster_command: RunCommand, given: Given, tmp_path: Path, master: str
+) -> None:
+    """At the option, with the forms; Spark's JVM would just end."""
+    ran = cluster_command("pipeline", "run", "--tables-dir", str(tmp_path), "--master", master)
+    assert ran.status == ExitStatus.CALLED_WRONGLY, ran.err
+    assert f"{master!r} is no master of Spark: give local[CORES], spark://HOST:PORT, yarn or" in " ".join(
+        ran.err.split()
+    )
+    assert not given.configs
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "",
+        "local",
+        "local[*]",
+        "local[2,3]",
+        "spark://a:7077,b:7077",
+        "spark://[::1]:7077",
+        "yarn",
+        "k8s://https://a:6443",
+    ],
+)
+def test_masters_that_spark_knows_are_taken(
+    cluster_command: RunCommand, given: Given, tmp_path: Path, master: str
+) -> None:
+    """All forms of its documentation."""
+    ran = cluster_command("pipeline", "run", "--tables-dir", str(tmp_path), "--master", master)
+    assert ran.status == ExitStatus.DONE, ran.err
+    assert given.configs[0].spark.master == master

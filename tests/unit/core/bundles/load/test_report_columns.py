@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import hypothesis.strategies as st
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT
@@ -33,7 +33,22 @@ def reports(draw: st.DrawFn) -> LoadReport:
     return LoadReport("n", 1, 0, *usages, (), "1", 0, tuple(bundles), ())
 
 
+BEYOND_BY_ITS_SUM = LoadReport(
+    "n",
+    1,
+    0,
+    *[ResourceUsage(1.0, 4.0)] * 5,
+    (),
+    "1",
+    0,
+    tuple(BundleLoad(f"kv/{number}", *[GREATEST_AMOUNT] * 4, 0, 0, 0, 0) for number in range(2)),
+    (),
+)
+"""Each figure can be true, and their sums cannot."""
+
+
 @given(st.lists(reports(), max_size=6))
+@example([BEYOND_BY_ITS_SUM])
 def test_verdicts_are_those_of_each_report(drawn: Sequence[LoadReport]) -> None:
     """Resources, and sums over the bundles that can be true."""
     resources = [[getattr(each, name) for name in Resources._fields] for each in drawn]

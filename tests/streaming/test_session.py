@@ -1,0 +1,71 @@
+"""What a start of Spark says when it cannot be: one sentence, with what to do, and nothing of Java's trace."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controlplane.embedded.java import find_java
+from tests.helpers.readme import ROOT, clean_environment
+
+STARTED = """
+import json, sys
+from pathlib import Path
+from controlplane.errors import PrerequisiteError
+from streaming.config import SparkConfig
+from streaming.session import build_session
+
+try:
+    build_session("test", SparkConfig(jars=(), master=sys.argv[1], log_file=Path("spark.log")))
+except PrerequisiteError as error:
+    print(json.dumps(str(error)))
+"""
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+def refused(folder: Path, master: str, *, submits: bool) -> str:
+    """What a program is told that starts Spark at a master, itself or by spark-submit."""
+    program = folder / "program.py"
+    program.write_text(STARTED, encoding="utf-8")
+    environment = clean_environment() | {
+        "PYTHONPATH": str(ROOT),
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    starter = ["spark-submit", "--master", master] if submits else [sys.executable]
+    ended = subprocess.run(
+        [*starter, program, master], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout.splitlines()[-1])
+    assert isinstance(told, str)
+    assert "\n" not in told
+    return told
+
+
+def test_spark_without_the_pipelines_jars_is_refused(tmp_path: Path) -> None:
+    """Or the first stream would end with a traceback, after the tables were created."""
+    assert refused(tmp_path, "local[1]", submits=True) == (
+        "Spark lacks the libraries for Kafka and Delta: give spark-submit "
+        '--jars "$(controlplane pipeline jars)" (docs/how-to/run-the-pipeline-on-spark.md has the steps)'
+    )
+
+
+def test_a_jvm_that_ends_tells_its_reason(tmp_path: Path) -> None:
+    """It stands in the file for what Spark prints."""
+    told = refused(tmp_path, "yarn", submits=False)
+    assert told.startswith("Spark does not start at the master yarn: When running with master 'yarn' either HADOOP")
+    assert told.endswith("; what it printed is in spark.log")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("submits", [True, False], ids=["spark-submit", "itself"])
+def test_a_master_that_does_not_answer_is_named(tmp_path: Path, *, submits: bool) -> None:
+    """Spark itself speaks of a context that was stopped, after a minute."""
+    told = refused(tmp_path, "spark://127.0.0.1:1", submits=submits)
+    assert told.startswith("Spark does not start at the master spark://127.0.0.1:1: it does not answer; see that")
