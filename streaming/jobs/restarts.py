@@ -3,6 +3,7 @@
 import re
 import traceback
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Final, Protocol
 
 import structlog
@@ -14,6 +15,7 @@ from controlplane.errors import (
     InvariantViolationError,
     LogContinuityError,
     NotAllowedError,
+    PrerequisiteError,
     StopError,
     UnsupportedFeatureLevelError,
     UserError,
@@ -147,6 +149,13 @@ def stopping_error(failure: str, kafka: KafkaConfig, read: str = "a topic") -> C
         return ConfigurationError(
             f"Kafka refuses the login of {kafka.principal}: {refused['message']}; check user, password, mechanism and "
             "certificates in the security settings"
+        )
+    unknown = re.search(r"ModuleNotFoundError: No module named '(?P<module>\w+)", failure)
+    if unknown and find_spec(unknown["module"]) is not None:  # the driver has it
+        return PrerequisiteError(
+            f"Spark's executors do not find the Python package {unknown['module']}: give spark-submit "
+            "--archives pipeline-env.zip#pipeline-env --conf spark.executorEnv.PYTHONPATH=pipeline-env, or install the "
+            "package on every worker (docs/how-to/run-the-pipeline-on-spark.md has the steps)"
         )
     for name, kind in _STOPPING_ERRORS.items():
         found = re.search(rf"{name}: (?P<message>[^\n]+)", failure)

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.errors import LogContinuityError, LogUnavailableError, PrerequisiteError
 from streaming.config import PipelineConfig, SparkConfig
 from streaming.jobs.restarts import RestartedStream
 from streaming.metrics import PipelineMetrics
@@ -123,3 +123,27 @@ def test_what_another_start_would_meet_again_is_raised(stream: RestartedStream, 
     with pytest.raises(LogContinuityError, match="decision 7 is missing"):
         stream.attend(1.0)
     assert len(starts.made) == 1
+
+
+@pytest.mark.parametrize("module", ["streaming", "controlplane.errors"])
+def test_executors_without_the_package_end_the_pipeline_at_once(
+    stream: RestartedStream, starts: Starts, module: str
+) -> None:
+    """Spark tells it as text, with the trace of a worker; another start would meet it again."""
+    root = module.partition(".")[0]
+    trace = f"Traceback (most recent call last):\n  File worker.py\nModuleNotFoundError: No module named {module!r}\n"
+    starts.made[-1].fail(RuntimeError(f"Job aborted: Task 0 in stage 1.0 failed 4 times\n{trace}"))
+    with pytest.raises(
+        PrerequisiteError,
+        match=rf"^Spark's executors do not find the Python package {root}: give spark-submit --archives .*PYTHONPATH=",
+    ):
+        stream.attend(1.0)
+    assert len(starts.made) == 1
+
+
+def test_a_module_that_the_driver_lacks_too_is_a_failure_like_others(stream: RestartedStream, starts: Starts) -> None:
+    """Nothing that is shipped to executors would help."""
+    starts.made[-1].fail(ModuleNotFoundError("No module named 'is_not_there'"))
+    stream.attend(1.0)
+    stream.attend(2.0)
+    assert len(starts.made) == 2
