@@ -2,19 +2,29 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from controlplane.errors import PrerequisiteError, UserError
+from streaming.java_errors import root_reason
 from streaming.sql.ddl import statements, table_location
 from streaming.storage import StoragePath
 from streaming.tables.warehouse import table_names
 
 HIVE_CATALOG: Final[Mapping[str, str]] = {"spark.sql.catalogImplementation": "hive"}
 """The setting of a session whose catalog outlives it; which metastore that is, Spark's other settings say."""
+_METASTORE_SETTINGS: Final = (
+    "hive.metastore.uris",
+    "javax.jdo.option.ConnectionURL",
+    "hive.metastore.client.factory.class",
+)
+"""Each names a metastore; without any, Hive makes one in the working directory, which no other session looks for."""
+_CATALOG: Final = re.compile(r"spark\.sql\.catalog\.\w+")
+_DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+"""It keeps nothing itself, and asks the metastore."""
 _LOCATION: Final = re.compile(r"^Location: (.+)$", re.MULTILINE)
 
 
@@ -28,6 +38,24 @@ class Registered(NamedTuple):
 
     added: tuple[str, ...]
     kept: tuple[str, ...]
+
+
+def refuse_without_metastore(session: SparkSession) -> None:
+    """Check that what is registered would be found again.
+
+    Raises:
+        PrerequisiteError: neither a metastore nor another catalog is configured.
+    """
+    if any(_hive_setting(session, name) for name in _METASTORE_SETTINGS):
+        return
+    given = session.sparkContext.getConf().getAll()
+    if not any(_CATALOG.fullmatch(name) and value != _DELTA_CATALOG for name, value in given):
+        raise PrerequisiteError(
+            "no metastore is configured, so no other session would find what is registered: give "
+            "--conf spark.hadoop.hive.metastore.uris=thrift://HOST:9083, or "
+            "--conf spark.hadoop.javax.jdo.option.ConnectionURL=jdbc:..., or name it in spark-defaults.conf or in "
+            "hive-site.xml in the folder SPARK_CONF_DIR"
+        )
 
 
 def register(session: SparkSession, warehouse_dir: StoragePath, schema: str) -> Registered:
@@ -74,9 +102,26 @@ def _run(session: SparkSession, statement: str) -> DataFrame:
     try:
         return session.sql(statement)
     except PySparkException as error:
+        if "HiveMetaStoreClient" in str(error):
+            address = _hive_setting(session, "hive.metastore.uris")
+            at = f" at {address}" if address else ""
+            message = (
+                f"the metastore{at} does not answer: {root_reason(error)}; see that it runs, and that this machine "
+            )
+            raise PrerequisiteError(f"{message}reaches it by this address") from error
         reason = str(error.getMessage() or error).strip().partition("\n")[0]
         message = f"the catalog did not carry out {statement.partition(chr(10))[0]!r}: {reason}"
         raise PrerequisiteError(message) from error
+
+
+def _hive_setting(session: SparkSession, name: str) -> str | None:
+    """A setting of Hive's, from Spark's own settings or from ``hive-site.xml``."""
+    jvm: Any = session._jvm  # noqa: SLF001 - pyspark has no other way
+    context: Any = session.sparkContext._jsc  # noqa: SLF001
+    settings = jvm.org.apache.hadoop.conf.Configuration(context.hadoopConfiguration())
+    settings.addResource("hive-site.xml")
+    value: str | None = settings.get(name)
+    return value
 
 
 def _place(uri: str) -> tuple[str, str, str]:

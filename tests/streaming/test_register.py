@@ -125,6 +125,44 @@ def test_a_statement_that_the_catalog_refuses_is_named(session: SparkSession, ta
         register(session, tables_dir, "a-b")
 
 
+def run_register(
+    folder: Path, tables_dir: Path, *settings: str, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Our command, in a folder."""
+    words = ["pipeline", "register", "--tables-dir", str(tables_dir)]
+    words += [word for each in settings for word in ("--conf", each)]
+    environment = clean_environment() | {"PYTHONPATH": str(ROOT), "JAVA_HOME": str(find_java().home)} | variables
+    command = [sys.executable, "-m", "controlplane.cli", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_no_metastore_is_refused_and_none_is_made(tables_dir: Path, tmp_path: Path) -> None:
+    """What Hive would make in the working directory, no other session finds."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    ended = run_register(folder, tables_dir)
+    assert ended.returncode == 1, ended.stderr
+    assert "no metastore is configured, so no other session would find what is registered: give --conf" in ended.stderr
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_in_file", [False, True], ids=["--conf", "hive-site.xml"])
+def test_a_metastore_that_does_not_answer_is_named(tables_dir: Path, tmp_path: Path, *, is_in_file: bool) -> None:
+    """By its address, as --conf or the file of Hive's settings gives it."""
+    address = "thrift://127.0.0.1:1"
+    setting = f"<property><name>hive.metastore.uris</name><value>{address}</value></property>"
+    (tmp_path / "hive-site.xml").write_text(f"<configuration>{setting}</configuration>", encoding="utf-8")
+    if is_in_file:
+        ended = run_register(tmp_path, tables_dir, SPARK_CONF_DIR=str(tmp_path))
+    else:
+        ended = run_register(tmp_path, tables_dir, f"spark.hadoop.hive.metastore.uris={address}")
+    assert ended.returncode == 1, ended.stderr
+    assert f"the metastore at {address} does not answer: " in ended.stderr
+    assert "Connection refused" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.slow
 def test_another_session_knows_what_was_registered(tmp_path: Path) -> None:
     """In a metastore of Hive; registered twice, because the second one finds what the first one has stored."""

@@ -218,7 +218,7 @@ def register(invocation: Invocation, *, tables_dir: StoragePath | None, schema: 
     """
     with needs_spark():
         from streaming.session import build_session
-        from streaming.sql.registration import HIVE_CATALOG
+        from streaming.sql.registration import HIVE_CATALOG, refuse_without_metastore
         from streaming.sql.registration import register as enter
 
     folder = (tables_dir or invocation.tables_dir).absolute()
@@ -228,6 +228,7 @@ def register(invocation: Invocation, *, tables_dir: StoragePath | None, schema: 
     with quiet_start():
         session = build_session("controlplane-register", spark_config(1, 512), {**HIVE_CATALOG, **given})
     try:
+        refuse_without_metastore(session)
         found = enter(session, folder, schema)
     finally:
         session.stop()
