@@ -61,8 +61,13 @@ def name_cluster(warehouse_dir: StoragePath, cluster: str) -> None:
         raise PrerequisiteError(message)
     try:
         warehouse_dir.mkdir(parents=True, exist_ok=True)
-        if owner is None:
-            (warehouse_dir / _OWNER_FILE).write_text(f"{cluster}\n", encoding="utf-8")
     except OSError as error:
         message = f"the folder of the tables, {warehouse_dir}, cannot be made: {error}"
+        raise PrerequisiteError(message) from error
+    if owner is not None:
+        return
+    try:
+        (warehouse_dir / _OWNER_FILE).write_text(f"{cluster}\n", encoding="utf-8")
+    except OSError as error:
+        message = f"the folder of the tables, {warehouse_dir}, cannot be written: {error}"
         raise PrerequisiteError(message) from error

@@ -175,6 +175,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
             on_started=lambda _session: click.echo("every stream runs", err=True),
             accepts_gap=accepts_gap,
         )
+    click.echo("stopped; the next start goes on from here", err=True)
 
 
 @pipeline.command("ddl")

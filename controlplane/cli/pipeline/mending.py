@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 
 _TOPICS: Final = (DECISIONS, MEMBERSHIP, INTENTS, HEARTBEATS, LOAD_REPORTS, DEAD_LETTERS)
 
+
+class _Topic(click.Choice[str]):
+    """A topic, or the name of its checkpoint, which has ``_`` where the topic has ``-``."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """See :meth:`click.ParamType.convert`."""
+        return super().convert(value.replace("_", "-"), param, ctx)
+
+
 _tables_dir_option = tables_dir_option("Where the tables are.  [default: delta in --data-dir]")
 
 
@@ -68,7 +77,7 @@ def check(
 
 
 @click.command("rebuild-checkpoint")
-@click.argument("topic", type=click.Choice(_TOPICS))
+@click.argument("topic", type=_Topic(_TOPICS))
 @_tables_dir_option
 @checkpoints_dir_option
 @pass_invocation

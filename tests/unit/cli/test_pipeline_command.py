@@ -49,6 +49,7 @@ def test_rules_reach_the_pipeline(cluster_command: RunCommand, given: Given, tmp
     assert config.rules.split.max_topics == 1_000
     assert config.keep_days == {"load_reports": 7, "heartbeats": 30}
     assert given.options[0]["accepts_gap"] is True
+    assert ran.err.splitlines()[-1] == "stopped; the next start goes on from here"
 
 
 @pytest.mark.parametrize(
@@ -145,3 +146,13 @@ def test_masters_that_spark_knows_are_taken(
     ran = cluster_command("pipeline", "run", "--tables-dir", str(tmp_path), "--master", master)
     assert ran.status == ExitStatus.DONE, ran.err
     assert given.configs[0].spark.master == master
+
+
+@pytest.mark.parametrize("topic", ["load-reports", "load_reports"])
+def test_a_checkpoint_is_named_as_its_topic_or_as_its_folder(
+    cluster_command: RunCommand, tmp_path: Path, topic: str
+) -> None:
+    """The sentence about a damaged one has the folder's name. Here are no tables at all."""
+    ran = cluster_command("pipeline", "rebuild-checkpoint", topic, "--tables-dir", str(tmp_path))
+    assert ran.status == ExitStatus.FAILED, ran.err
+    assert "no tables of cluster" in ran.err
