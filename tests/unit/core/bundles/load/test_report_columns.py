@@ -33,22 +33,16 @@ def reports(draw: st.DrawFn) -> LoadReport:
     return LoadReport("n", 1, 0, *usages, (), "1", 0, tuple(bundles), ())
 
 
-BEYOND_BY_ITS_SUM = LoadReport(
-    "n",
-    1,
-    0,
-    *[ResourceUsage(1.0, 4.0)] * 5,
-    (),
-    "1",
-    0,
-    tuple(BundleLoad(f"kv/{number}", *[GREATEST_AMOUNT] * 4, 0, 0, 0, 0) for number in range(2)),
-    (),
-)
-"""Each figure can be true, and their sums cannot."""
+def report(cpu: ResourceUsage, figure: float) -> LoadReport:
+    """A report of two bundles, all of whose figures are this one; its other resources can be true."""
+    resources = Resources(cpu, *[ResourceUsage(1.0, 4.0) for _ in Resources._fields[1:]])
+    bundles = [BundleLoad._make((f"kv/{number}", *[figure] * 4, 0, 0, 0, 0)) for number in range(2)]
+    return LoadReport("n", 1, 0, *resources, (), "1", 0, tuple(bundles), ())
 
 
 @given(st.lists(reports(), max_size=6))
-@example([BEYOND_BY_ITS_SUM])
+@example([report(ResourceUsage(1.0, 4.0), GREATEST_AMOUNT)])  # each figure can be true, and their sums cannot
+@example([report(ResourceUsage(-1.0, 4.0), 1.0)])
 def test_verdicts_are_those_of_each_report(drawn: Sequence[LoadReport]) -> None:
     """Resources, and sums over the bundles that can be true."""
     resources = [[getattr(each, name) for name in Resources._fields] for each in drawn]
