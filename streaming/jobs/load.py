@@ -1,4 +1,4 @@
-"""The stream of load reports: history, dead letters, averages and candidates, each written once for a batch.
+"""The stream of load reports: their rows, dead letters, averages and candidates, each written once for a batch.
 
 A crash is harmless because of the order of the steps. Every step up to the averages can be repeated without effect.
 Candidates are a function of the averages. They are produced and added before the nodes' rows, whose smoothed usages
@@ -6,7 +6,7 @@ record that the evaluation took place. A repeated batch therefore evaluates the 
 
 The work and the state of bundles are divided by bucket over the executors, which read and write the tables' files
 themselves. The driver commits them, keeps one row for each node, and sees of the bundles only those that a rule may
-choose: docs/decisions/0034-load-state-in-buckets.md and 0036 say why.
+choose: docs/decisions/0034-load-state-in-buckets.md, 0036 and 0042 say why.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,16 +99,16 @@ class LoadStream:
             writer: the query's id: a batch is known by it and its number.
             batch_id: the number, the same when the batch is repeated after a crash.
         """
-        history, bundles = (self._table(each, writer) for each in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE))
+        reports, bundles = (self._table(each, writer) for each in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE))
         weights = self._config.rules.shed.weights
         in_parts = records.coalesce(self._config.spark.cores)
         decoded = decoded_reports(
-            in_parts, self._config.kafka.schema_ids, weights, history.folder, self._buckets
+            in_parts, self._config.kafka.schema_ids, weights, reports.folder, self._buckets
         ).persist()
         try:
             summary = summary_of(decoded)
-            if not history.has(batch_id):
-                history.append_files(files_of(decoded), batch_id)
+            if not reports.has(batch_id):
+                reports.append_files(files_of(decoded), batch_id)
             if summary.refused:
                 self._refuse(decoded, summary.refused)
             if summary.newest_ms is None:
@@ -142,7 +142,7 @@ class LoadStream:
             _log.info("load reports refused", reason=reason, count=count)
 
     def _tell_implausible_figures(self, decoded: DataFrame) -> None:
-        """Count and log figures that cannot be true. Their records are usable, and so are in the history."""
+        """Count and log figures that cannot be true. Their records are usable, and so are in ``load_reports``."""
         counts, first = implausible_figures(decoded)
         for name, count in counts.items():
             self._metrics.implausible_figures.labels(name).inc(count)

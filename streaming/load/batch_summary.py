@@ -68,7 +68,7 @@ def summary_of(decoded: DataFrame) -> BatchSummary:
 
 
 def files_of(decoded: DataFrame) -> list[WrittenFile]:
-    """The files of the history that the tasks of a batch have written."""
+    """The files of ``load_reports`` that the tasks of a batch have written."""
     return [WrittenFile(*row["file"]) for row in decoded.where("file IS NOT NULL").select("file").collect()]
 
 

@@ -1,7 +1,7 @@
 """Load reports taken apart on executors, in batches of Arrow, with the codec and the checks that the leader uses.
 
-Each report is decoded once. Its row of the history goes into a file at once. On to Spark go a row about it, and the
-samples of its bundles in blocks (:mod:`streaming.load.sample_blocks`).
+Each report is decoded once. Its row of ``load_reports`` goes into a file at once. On to Spark go a row about it, and
+the samples of its bundles in blocks (:mod:`streaming.load.sample_blocks`).
 """
 
 import functools
@@ -47,10 +47,11 @@ DECODED_TYPE: Final = StructType(
     ]
 )
 """A row is one of four: a refused record (``refusal``, ``value``), a usable one (``figures``, ``resources``,
-``version``), a block of the bundles of usable ones (``bucket``, ``samples``), or a file of the history (``file``)."""
+``version``), a block of the bundles of usable ones (``bucket``, ``samples``), or a file of ``load_reports``
+(``file``)."""
 _ARROW: Final = to_arrow_schema(DECODED_TYPE)
-_HISTORY: Final = to_arrow_schema(LOAD_REPORTS_TABLE.schema)
-_PAYLOAD: Final = pa.struct([_HISTORY.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
+_REPORT_ROW: Final = to_arrow_schema(LOAD_REPORTS_TABLE.schema)
+_PAYLOAD: Final = pa.struct([_REPORT_ROW.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
 _BUNDLES_AT: Final = _PAYLOAD.get_field_index("bundles")
 
 
@@ -60,37 +61,37 @@ class DecodedBatch(NamedTuple):
     Attributes:
         records: a row for each record.
         samples: a row of :data:`streaming.load.sample_blocks.SAMPLE_SCHEMA` for each bundle of the usable ones.
-        history: the usable ones as rows of ``load_reports``, without the day.
+        reports: the usable ones as rows of ``load_reports``, without the day.
     """
 
     records: pa.RecordBatch
     samples: pa.Table
-    history: pa.Table
+    reports: pa.Table
 
 
 def decoded_reports(
     records: DataFrame,
     schema_ids: Mapping[int, str],
     weights: ResourceWeights,
-    history_folder: StoragePath,
+    reports_folder: StoragePath,
     buckets: Sequence[int],
 ) -> DataFrame:
     """The records of ``load-reports`` with the columns of :data:`DECODED_TYPE`.
 
-    Each task writes its part of the history, and tells of the files last. A task that is repeated writes others.
+    Each task writes its part of ``load_reports``, and tells of the files last. A task that is repeated writes others.
 
     Args:
         records: as :func:`streaming.sources.read_stream` returns them.
         schema_ids: as :class:`controlplane.config.KafkaConfig` has them.
         weights: of the resources.
-        history_folder: the folder of ``load_reports``.
+        reports_folder: the folder of ``load_reports``.
         buckets: the numbers of the buckets of ``bundle_load``.
     """
     decode = functools.partial(
         _decode_all,
         schema_ids=tuple(schema_ids.items()),
         weights=weights,
-        history_folder=history_folder,
+        reports_folder=reports_folder,
         buckets=tuple(buckets),
     )
     return records.select(*RawRow._fields).mapInArrow(decode, DECODED_TYPE)
@@ -105,14 +106,14 @@ def _decode_all(
     batches: Iterable[pa.RecordBatch],
     schema_ids: tuple[tuple[int, str], ...],
     weights: ResourceWeights,
-    history_folder: StoragePath,
+    reports_folder: StoragePath,
     buckets: tuple[int, ...],
 ) -> Iterator[pa.RecordBatch]:
     framing = framing_of(schema_ids)
-    files = DayFiles(history_folder, LOAD_REPORTS_TABLE)
+    files = DayFiles(reports_folder, LOAD_REPORTS_TABLE)
     for batch in batches:
         decoded = decode_batch(batch, framing, weights)
-        files.write(decoded.history)
+        files.write(decoded.reports)
         yield decoded.records
         yield _blocks(list(blocks_of(decoded.samples, buckets)))
     yield _files(files.close())
@@ -140,7 +141,7 @@ def decode_batch(batch: pa.RecordBatch, framing: Framing, weights: ResourceWeigh
             figures=[None if report is None else report_figures(report, weights) for report in found],
         ),
         _samples(reports, bundles, [column.take(usable) for column in place]),
-        _history_rows(reports, bundles, [column.take(usable) for column in place]),
+        _report_rows(reports, bundles, [column.take(usable) for column in place]),
     )
 
 
@@ -179,7 +180,7 @@ def _samples(reports: Sequence[LoadReport], bundles: pa.ListArray, place: Sequen
     return pa.table(columns, schema=SAMPLE_SCHEMA)
 
 
-def _history_rows(reports: Sequence[LoadReport], bundles: pa.ListArray, place: Sequence[pa.Array]) -> pa.Table:
+def _report_rows(reports: Sequence[LoadReport], bundles: pa.ListArray, place: Sequence[pa.Array]) -> pa.Table:
     rows = [LOAD_REPORT_COLUMNS.row(report) for report in reports]
     payload = {
         field.name: bundles if number == _BUNDLES_AT else pa.array([row[number] for row in rows], field.type)

@@ -1,6 +1,6 @@
 """Which statements of Spark SQL only read: told by the plan that Spark itself parses from them.
 
-The kinds of nodes that read are listed, so that a kind of a later Spark is refused until somebody has looked at it.
+The kinds of nodes that read are listed, so that a kind of a later Spark is refused until it has been looked at.
 """
 
 from typing import Any, Final

@@ -1,1 +1,1 @@
-"""The tables' own room: created, written in files, committed, kept up, and claimed by one pipeline."""
+"""The tables' own room: created, written in files, committed, maintained, and claimed by one pipeline."""

@@ -19,7 +19,7 @@ def create_missing(warehouse_dir: StoragePath, bucket_count: int) -> frozenset[s
     """Create the missing tables, and hold the columns of existing ones against their contracts.
 
     Columns that a later version added to a contract are added to the table, without rewriting it. Columns that the
-    contract does not have are left alone if they may be null: a later version, or somebody else, added them.
+    contract does not have are left alone if they may be null: a later version, or another program, added them.
 
     Args:
         warehouse_dir: the folder of their folders.

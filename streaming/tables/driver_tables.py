@@ -1,7 +1,7 @@
 """The tables as the driver commits them, by delta-rs: that takes milliseconds, where a write of Spark takes seconds.
 
 Rows are few and in the driver, or in files that executors have written (:mod:`streaming.tables.table_files`). Spark
-writes no table, also not for its upkeep: on an object store it would not see the commits of others.
+writes no table, also not for its maintenance: on an object store it would not see the commits of others.
 """
 
 import time
@@ -196,7 +196,7 @@ class DriverTable:
         a name upon the same version.
         """
         positions = {**written, LAST_WRITER: self._writer}
-        self._table.update_incremental()  # upkeep commits, too, and removes what only an older version needs
+        self._table.update_incremental()  # maintenance commits, too, and removes what only an older version needs
         for name in positions:
             stored, known = self._table.transaction_version(name), self._positions.get(name)
             if stored != known:

@@ -38,7 +38,7 @@ def maintain(
         kept = keep_days.get(table.name)
         first_day = None if kept is None else (today - timedelta(days=kept - 1)).isoformat()
         try:
-            files = _keep_up(warehouse_dir, table, since, first_day)
+            files = _maintain_table(warehouse_dir, table, since, first_day)
         except TableNotFoundError:
             continue
         except Exception as error:  # noqa: BLE001 - delta-rs raises errors of many kinds
@@ -48,7 +48,7 @@ def maintain(
             _log.info("table maintained", table=table.name, files=files)
 
 
-def _keep_up(warehouse_dir: StoragePath, table: TableContract, since: str, first_day: str | None) -> int:
+def _maintain_table(warehouse_dir: StoragePath, table: TableContract, since: str, first_day: str | None) -> int:
     """How many files the table has then."""
     there = DeltaTable(str(warehouse_dir / table.name))
     if first_day is not None:

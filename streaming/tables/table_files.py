@@ -1,7 +1,7 @@
 """Files of tables that executors write and read in Python, batch by batch of Arrow; the driver commits what they wrote.
 
 A file that is not committed belongs to no version of its table: that of a task which is repeated, say, or of a batch
-that crashed. Upkeep removes it.
+that crashed. Maintenance removes it.
 """
 
 import uuid

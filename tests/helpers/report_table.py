@@ -73,8 +73,8 @@ def _rows(reports: Sequence[PlacedReport]) -> pa.Table:
     arrays = [pa.array(list(values), kind) for values, kind in zip(zip(*raw, strict=True), types, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, names=list(RawRow._fields))
     decoded = decode_batch(batch, default_framing(), ResourceWeights())
-    assert decoded.history.num_rows == len(reports)
-    return decoded.history
+    assert decoded.reports.num_rows == len(reports)
+    return decoded.reports
 
 
 def _report(placed: PlacedReport) -> LoadReport:

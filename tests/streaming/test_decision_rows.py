@@ -66,8 +66,8 @@ def test_a_decision_that_is_not_whole_gives_no_row_yet(decisions: list[Decision]
 def test_a_part_that_does_not_follow_is_refused(decisions: list[Decision]) -> None:
     """A batch that begins or goes on in the middle of a decision must not pass for whole decisions."""
     parts = encode_decision(decisions[-1], 1_000)
-    for broken in (parts[1:], [parts[0], parts[0]]):
-        with pytest.raises(LogContinuityError):
+    for broken, stands in ((parts[1:], "part 1 of"), ([parts[0], parts[0]], "part 0 of")):
+        with pytest.raises(LogContinuityError, match=stands):
             list(decision_rows(_log(broken)))
 
 

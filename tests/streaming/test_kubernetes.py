@@ -96,7 +96,11 @@ def test_executors_are_valid_pods_of_the_drivers_image(api: KubernetesApi) -> No
 
 def test_executors_have_the_tables_where_the_driver_has_them(api: KubernetesApi) -> None:
     """The same claim, under the same path, to be written."""
-    claim = named("PersistentVolumeClaim", "controlplane-tables")["metadata"]["name"]
+    (claim,) = [
+        each["persistentVolumeClaim"]["claimName"]
+        for each in driver_pod()["volumes"]
+        if "persistentVolumeClaim" in each
+    ]
     mounts = {each["name"]: each for each in driver_pod()["containers"][0]["volumeMounts"]}
     for pod in executors(api):
         (volume,) = [each for each in pod["spec"]["volumes"] if "persistentVolumeClaim" in each]

@@ -55,9 +55,9 @@ def test_columns_are_those_of_each_record() -> None:
     decoded = decode_batch(batch_of(records), default_framing(), WEIGHTS)
     assert [field.name for field in DECODED_TYPE.fields] == decoded.records.schema.names
     assert decoded.samples.schema == SAMPLE_SCHEMA
-    history = iter(decoded.history.to_pylist())
+    kept_rows = iter(decoded.reports.to_pylist())
     samples = iter(decoded.samples.to_pylist())
-    row_type = pa.struct([decoded.history.schema.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
+    row_type = pa.struct([decoded.reports.schema.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
     for record, columns in zip(records, decoded.records.to_pylist(), strict=True):
         refusal, payload = decode_payload(LOAD_REPORTS, record, default_framing())
         row = None if payload is None else LOAD_REPORT_COLUMNS.row(payload)
@@ -71,7 +71,7 @@ def test_columns_are_those_of_each_record() -> None:
             assert columns["node_id"] is None
             continue
         expected = pa.array([row], row_type).to_pylist()[0]
-        kept = next(history)
+        kept = next(kept_rows)
         assert {name: kept[name] for name in expected} == expected
         assert (kept["topic"], *(kept[name] for name in PLACE)) == (LOAD_REPORTS, *record[:3])
         assert (columns["node_id"], columns["incarnation"]) == (expected["node_id"], expected["incarnation"])
@@ -81,7 +81,7 @@ def test_columns_are_those_of_each_record() -> None:
             assert {name: sample[name] for name in bundle} == bundle
             assert tuple(sample[name] for name in PLACE) == record[:3]
             assert (sample["node_id"], sample["incarnation"]) == (expected["node_id"], expected["incarnation"])
-    assert next(history, None) is next(samples, None) is None
+    assert next(kept_rows, None) is next(samples, None) is None
 
 
 def test_a_batch_may_be_refused_whole() -> None:
@@ -90,7 +90,7 @@ def test_a_batch_may_be_refused_whole() -> None:
     (columns,) = decoded.records.to_pylist()
     assert columns["figures"] is None
     assert columns["refusal"]["reason"] == "not_avro_framed"
-    assert decoded.samples.num_rows == decoded.history.num_rows == 0
+    assert decoded.samples.num_rows == decoded.reports.num_rows == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -113,7 +113,7 @@ def test_a_report_is_judged_as_it_is_folded_alone(seed: int) -> None:
         assert (found.weighted_usage, found.reported) == (plain.nodes["n"].weighted_usage, plain.nodes["n"].reported)
 
 
-def test_a_report_without_bundles_is_report_figures() -> None:
+def test_a_report_without_bundles_has_no_loads() -> None:
     """A node that owns nothing has its usage."""
     report = load_report("n", cpu_percent=40)
     expected = ReportFigures(0, weighted_usage(report, WEIGHTS), NO_LOAD, is_plausible=True, implausible=())

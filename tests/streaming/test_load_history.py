@@ -66,7 +66,7 @@ class CrashError(Exception):
 
 @pytest.mark.parametrize("seed", range(25))
 def test_each_sample_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """In any cuts into batches and steps, with upkeep in between, and killed before or after any commit."""
+    """In any cuts into batches and steps, with maintenance in between, and killed before or after any commit."""
     source = random.Random(seed)
     create_missing(tmp_path, bucket_count=2)
     reports = random_reports(source, 150, WINDOW_MS)
@@ -260,7 +260,7 @@ def test_a_folder_that_was_removed_is_made_anew(folder: Path) -> None:
     check_rows(folder, kept)
 
 
-def test_upkeep_keeps_what_is_written_and_how_far(folder: Path) -> None:
+def test_maintenance_keeps_what_is_written_and_how_far(folder: Path) -> None:
     """Rows are compacted, days are forgotten, and no report counts again."""
     reports = random_reports(random.Random(2), 120, WINDOW_MS)
     table, now = ReportTable(folder), datetime.fromtimestamp(3 * DAY_MS / 1_000, UTC)
@@ -275,7 +275,7 @@ def test_upkeep_keeps_what_is_written_and_how_far(folder: Path) -> None:
     table_of_rows.create_checkpoint()
     for commit in (folder / BUNDLE_LOAD_HISTORY_TABLE.name / "_delta_log").glob("*.json"):
         if int(commit.stem) < table_of_rows.version():
-            commit.unlink()  # as upkeep does after some hours
+            commit.unlink()  # as maintenance does after some hours
     assert follow(folder) == 0
     check_rows(folder, reports)
     maintain(folder, now, {BUNDLE_LOAD_HISTORY_TABLE.name: 1})

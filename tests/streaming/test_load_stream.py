@@ -43,7 +43,7 @@ def usage(cpu_percent: float) -> float:
 
 
 def test_bad_reports_become_dead_letters_and_neighbours_count(spark: SparkSession, world: PipelineWorld) -> None:
-    """Bad records cost nobody else anything: each is a dead letter with reason, bytes and place, the rest is kept."""
+    """Bad records cost no other one anything: each is a dead letter with reason, bytes and place, the rest is kept."""
     good = encode_input(load_report("node-1"))
     refused = [
         (b"node-1", good[:-1], "truncated"),

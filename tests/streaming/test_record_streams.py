@@ -34,7 +34,7 @@ def heartbeat(node_id: str, number: int, *steps: BundleStepReport) -> tuple[byte
     return node_id.encode(), encode_input(beat)
 
 
-def read_history(spark: SparkSession, config: PipelineConfig, topic: str) -> tuple[float | None, float | None]:
+def read_topic(spark: SparkSession, config: PipelineConfig, topic: str) -> tuple[float | None, float | None]:
     """Let the stream of a topic read everything; what the metrics count as read, and as passed over."""
     registry = CollectorRegistry()
     metrics = PipelineMetrics(registry)
@@ -53,10 +53,10 @@ def test_heartbeats_and_ticks_are_kept_once_over_restarts(spark: SparkSession, w
     config = world.config()
     world.send(HEARTBEATS, *heartbeat("node-1", 1))
     world.send(HEARTBEATS, None, encode_input(Tick("controller-1", 5)), partition=0)
-    first = read_history(spark, config, HEARTBEATS)
+    first = read_topic(spark, config, HEARTBEATS)
     world.send(HEARTBEATS, b"node-1", b"junk")
     world.send(HEARTBEATS, *heartbeat("node-1", 2, DIVIDED))
-    second = read_history(spark, config, HEARTBEATS)
+    second = read_topic(spark, config, HEARTBEATS)
     rows = world.rows(spark, HEARTBEATS_TABLE)
     assert sorted((row["topic"], row["node_id"], row["sent_at_ms"]) for row in rows) == [
         (HEARTBEATS, "node-1", 1),
@@ -131,7 +131,7 @@ def test_records_of_a_schema_registry_are_read(spark: SparkSession, world: Pipel
     world.send(HEARTBEATS, key, b"\x00" + (18).to_bytes(4, "big") + datum)
     config = world.config()
     named = replace(config, kafka=replace(config.kafka, schema_ids={17: "Heartbeat.v1"}))
-    read_history(spark, named, HEARTBEATS)
+    read_topic(spark, named, HEARTBEATS)
     (row,) = world.rows(spark, HEARTBEATS_TABLE)
     assert (row["node_id"], row["sent_at_ms"]) == ("node-1", 1)
 
@@ -140,7 +140,7 @@ def test_aborted_transactions_are_invisible(spark: SparkSession, world: Pipeline
     """What a fenced or failed writer left behind never reaches a table: Spark's default would read it."""
     world.send_in_transaction(HEARTBEATS, [heartbeat("node-1", number) for number in range(5)], commit=False)
     world.send_in_transaction(HEARTBEATS, [heartbeat("node-1", number) for number in range(10, 13)], commit=True)
-    read_history(spark, world.config(), HEARTBEATS)
+    read_topic(spark, world.config(), HEARTBEATS)
     assert [row["sent_at_ms"] for row in world.rows(spark, HEARTBEATS_TABLE)] == [10, 11, 12]
 
 
@@ -148,7 +148,7 @@ def test_membership_keeps_every_field(spark: SparkSession, world: PipelineWorld)
     """A join is stored whole: an operator asks the table for addresses and zones."""
     joined = NodeJoined("node-1", 7, NodeRole.DATA, (), "zone-a", 2, 100, "1.0.0", 5, "5d1f0c7a", hands_off=True)
     world.send(MEMBERSHIP, b"node-1", encode_input(joined))
-    read_history(spark, world.config(), MEMBERSHIP)
+    read_topic(spark, world.config(), MEMBERSHIP)
     (row,) = world.rows(spark, MEMBERSHIP_TABLE)
     found = (row["kind"], row["incarnation"], row["role"], row["zone"], row["weight"], row["capacity"], row["reason"])
     assert found == ("joined", 7, "data", "zone-a", 2, 100, None)
@@ -158,7 +158,7 @@ def test_membership_keeps_every_field(spark: SparkSession, world: PipelineWorld)
 def test_junk_among_dead_letters_is_kept_as_such(spark: SparkSession, world: PipelineWorld) -> None:
     """A record on ``dead-letters`` that is none must not stop the stream that people look into when things go wrong."""
     world.send(DEAD_LETTERS, b"key", b"junk")
-    read_history(spark, world.config(), DEAD_LETTERS)
+    read_topic(spark, world.config(), DEAD_LETTERS)
     (row,) = world.rows(spark, DEAD_LETTERS_TABLE)
     assert (row["source_topic"], row["source_offset"], row["raw"], row["reason"]) == (
         DEAD_LETTERS,

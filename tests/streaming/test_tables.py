@@ -1,4 +1,4 @@
-"""Tables against their contracts, and their upkeep."""
+"""Tables against their contracts, and their maintenance."""
 
 import os
 import shutil
@@ -76,7 +76,7 @@ def test_tables_are_what_their_contracts_say(spark: SparkSession, warehouse_dir:
 
 
 def test_columns_that_came_later_are_added(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows of before have nulls in them; a column that somebody else added is left alone."""
+    """Rows of before have nulls in them; a column that another program added is left alone."""
     create_missing(tmp_path, bucket_count=2)
     shutil.rmtree(tmp_path / BROKER_LOAD_TABLE.name)
     extra = StructField("extra", BROKER_LOAD_TABLE.fields[0].dataType)
@@ -101,7 +101,7 @@ def test_table_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_maintenance_joins_files_and_keeps_rows(warehouse_dir: Path) -> None:
-    """Each batch leaves a file; upkeep joins them without touching a row."""
+    """Each batch leaves a file; maintenance joins them without touching a row."""
     # The others only take time.
     for table in ALL_TABLES:
         if table is not MEMBERSHIP_TABLE:
@@ -169,7 +169,7 @@ def test_days_that_are_not_kept_are_forgotten(tmp_path: Path) -> None:
     }
 
 
-def test_a_damaged_table_does_not_keep_others_from_upkeep(tmp_path: Path) -> None:
+def test_a_damaged_table_does_not_keep_others_from_maintenance(tmp_path: Path) -> None:
     """Its failure is told; a table that cannot be read ends no pipeline that does not read it."""
     create_missing(tmp_path, bucket_count=2)
     for table in ALL_TABLES:

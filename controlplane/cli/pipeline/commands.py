@@ -72,9 +72,14 @@ pipeline.add_command(rebuild_checkpoint)
     callback=_known_master,
     show_default="they are threads of this process",
     help="Where executors are asked for, such as spark://host:7077. They need the tables' folder at the same place, "
-    "unless it is in an object store, and this Python environment.",
+    "unless it is in an object store, and this Python environment. Under spark-submit, its own --master holds.",
 )
-@click.option("--memory-mib", type=click.IntRange(min=512), default=1_024, help="Heap of Spark's JVM.")
+@click.option(
+    "--memory-mib",
+    type=click.IntRange(min=512),
+    default=1_024,
+    help="Heap of Spark's JVM; spark-submit has options of its own.",
+)
 @click.option(
     "--buckets",
     "bucket_count",
@@ -122,7 +127,7 @@ pipeline.add_command(rebuild_checkpoint)
 @click.option(
     "--spark-log",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="The file for what Spark prints; - leaves it on standard error, as spark-submit does.  "
+    help="The file for what Spark prints; - leaves it on standard error, where spark-submit always leaves it.  "
     "[default: spark-CLUSTER.log in --data-dir]",
 )
 @metrics_port_option
