@@ -6,13 +6,13 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -39,14 +39,19 @@ _JVM_WORDS: Final = re.compile(r'^Exception in thread "main" [\w.$]+: (.+)$', re
 
 
 def build_session(
-    app_name: str, config: SparkConfig, settings: Mapping[str, str] = MappingProxyType({})
+    app_name: str,
+    config: SparkConfig,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    *,
+    reads_topics: bool = False,
 ) -> SparkSession:
-    """A session that reads Kafka and Delta; takes 5 to 20 s. A process has one.
+    """A session that reads Delta, and Kafka if it is to; takes 5 to 20 s. A process has one.
 
     Args:
         app_name: its name in Spark's lists.
         config: where it runs, and on what.
         settings: Spark's own settings, by their names; they go before those that are made here.
+        reads_topics: whether it needs the library for Kafka.
 
     Raises:
         PrerequisiteError: a jar is missing, Spark does not start, or it lacks the libraries for Kafka or Delta.
@@ -63,12 +68,12 @@ def build_session(
     builder = SparkSession.builder.appName(app_name)
     for name, value in {**_settings(config), **settings}.items():
         builder = builder.config(name, value)
-    with _signals_left_alone(), _output_kept(config.log_file):
+    with _signals_left_alone(), _output_kept(config.log_file) as printed_before:
         try:
             session = builder.getOrCreate()
         except Exception as error:
-            raise _not_started(error, config) from error
-    _refuse_without_libraries(session)
+            raise _not_started(error, config, printed_before) from error
+    _refuse_without_libraries(session, ("Kafka", "Delta") if reads_topics else ("Delta",))
     session.sparkContext.setLogLevel("ERROR")
     # It repeats each failed query as one long line, beside the exception that its caller reports.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -77,43 +82,46 @@ def build_session(
     return session
 
 
-def _not_started(error: Exception, config: SparkConfig) -> PrerequisiteError:
+def _not_started(error: Exception, config: SparkConfig, printed_before: int) -> PrerequisiteError:
     """The reason why there is no session, in one line."""
     more = "" if config.log_file is None else f"; what it printed is in {config.log_file}"
+    master, reason = config.master, None
     jvm = SparkContext._jvm  # noqa: SLF001 - it is there when the JVM has started and the context has not
-    if jvm is None:
-        ended = isinstance(error, PySparkRuntimeError) and error.getCondition() == _JVM_ENDED
-        told = _last_words(config.log_file) if ended else root_reason(error)
-        if told is None:
-            message = "Spark does not start, its JVM ended: is Java 17 or 21 installed, and is there memory for it?"
-            return PrerequisiteError(f"{message}{more}")
-        at = f" at the master {config.master}" if config.master else ""
-        return PrerequisiteError(f"Spark does not start{at}: {told}{more}")
-    master = jvm.java.lang.System.getProperty("spark.master") or config.master
-    reason = root_reason(error)
-    if _GIVEN_UP.search(reason):
+    if jvm is not None:
+        with suppress(Py4JError):  # the JVM ended meanwhile
+            master = jvm.java.lang.System.getProperty("spark.master") or master
+            reason = root_reason(error)
+    elif isinstance(error, PySparkRuntimeError) and error.getCondition() == _JVM_ENDED:
+        reason = _last_words(config.log_file, printed_before)
+    else:
+        reason = root_reason(error)
+    if reason is None:
+        message = "Spark does not start, its JVM ended: is Java 17 or 21 installed, and is there memory for it?"
+        return PrerequisiteError(f"{message}{more}")
+    if master.startswith("spark:") and _GIVEN_UP.search(reason):
         reason = "it does not answer; see that it runs, and that this machine reaches it by this address"
-    return PrerequisiteError(f"Spark does not start at the master {master}: {reason}{more}")
+    at = f" at the master {master}" if master else ""
+    return PrerequisiteError(f"Spark does not start{at}: {reason}{more}")
 
 
-def _last_words(log_file: Path | None) -> str | None:
+def _last_words(log_file: Path | None, printed_before: int) -> str | None:
     """Why a JVM ended, by the end of what it printed; None if it did not say."""
     if log_file is None or is_submitted():
         return None
     with log_file.open("rb") as log:
-        log.seek(max(0, log_file.stat().st_size - _LAST_BYTES))
+        log.seek(max(printed_before, log_file.stat().st_size - _LAST_BYTES))
         printed = log.read().decode("utf-8", errors="replace")
     found = _JVM_WORDS.findall(printed)
     return found[-1] if found else None
 
 
-def _refuse_without_libraries(session: SparkSession) -> None:
+def _refuse_without_libraries(session: SparkSession, needed: Sequence[str]) -> None:
     """Check that Spark was given the pipeline's jars, and end a session without them.
 
     Raises:
         PrerequisiteError: it was not.
     """
-    lacking = [name for name, its_class in _CLASSES.items() if not _has_class(session, its_class)]
+    lacking = [name for name in needed if not _has_class(session, _CLASSES[name])]
     if lacking:
         session.stop()
         message = (
@@ -147,14 +155,17 @@ def _signals_left_alone() -> Iterator[None]:
 
 
 @contextmanager
-def _output_kept(log_file: Path | None) -> Iterator[None]:
+def _output_kept(log_file: Path | None) -> Iterator[int]:
     """Let what is started in the block, the JVM and through it the Python workers, write standard error to a file.
+
+    Yields:
+        how many bytes former starts have left in the file.
 
     Raises:
         PrerequisiteError: the file cannot be opened.
     """
     if log_file is None or is_submitted():
-        yield
+        yield 0
         return
     try:
         log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +178,8 @@ def _output_kept(log_file: Path | None) -> Iterator[None]:
     try:
         with log:
             os.dup2(log.fileno(), _STANDARD_ERROR)
-        yield
+            printed_before = log.tell()
+        yield printed_before
     finally:
         os.dup2(terminal, _STANDARD_ERROR)
         os.close(terminal)

@@ -62,8 +62,8 @@ def refuse_recreated(topic: str, begin: Offsets, kept: Mapping[int, range]) -> N
         if end is None or end < offset:
             ends = "is gone" if end is None else f"ends at offset {end}"
             raise LogContinuityError(
-                f"{topic}[{partition}] {ends} in Kafka, but was read up to {offset}: the topic was deleted and made "
-                "again, or its newest records were lost. What is in it now does not continue the tables, so "
+                f"{topic}[{partition}] {ends} in Kafka, but the stream goes on at {offset}: the topic was deleted and "
+                "made again, or its newest records were lost. What is in it now does not continue the tables, so "
                 f"--accept-gap does not pass it; {HOW_TO_MEND}"
             )
 

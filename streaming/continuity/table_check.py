@@ -138,7 +138,9 @@ class TableCheck:
     def _tell_without_batch(self, report: TopicReport, stored: Sequence[StoredOffsets]) -> None:
         if any(each.extents(report.topic) for each in stored):
             folder = self._config.checkpoint_dir(TABLE_OF_TOPIC[report.topic].name)
-            report.problems.append(f"{report.topic} has rows, and no checkpoint in {folder}: nothing was compared")
+            report.problems.append(
+                f"{report.topic} has rows, and no batch is in the checkpoint {folder}: nothing was compared"
+            )
         else:
             report.notes.append("the stream has not read anything yet")
 

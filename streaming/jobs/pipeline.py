@@ -71,7 +71,7 @@ def run(
         updated = metrics or PipelineMetrics()
         starts = ContinuousStarts(config, kept, updated)
         starts.prepare(accepts_gap=accepts_gap)
-        session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark)
+        session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark, reads_topics=True)
         try:
             _run_in(session, config, stop, on_started, updated, starts)
         finally:

@@ -150,10 +150,16 @@ def stopping_error(failure: str, kafka: KafkaConfig, read: str = "a topic") -> C
             f"Kafka refuses the login of {kafka.principal}: {refused['message']}; check user, password, mechanism and "
             "certificates in the security settings"
         )
-    unknown = re.search(r"ModuleNotFoundError: No module named '(?P<module>\w+)", failure)
-    if unknown and find_spec(unknown["module"]) is not None:  # the driver has it
+    unknown = re.search(r"ModuleNotFoundError: No module named '(?P<package>\w+)(?P<inner>[\w.]*)'", failure)
+    if unknown and find_spec(unknown["package"]) is not None:  # the driver has it
+        if unknown["inner"]:
+            return PrerequisiteError(
+                f"Spark's executors have another build of {unknown['package']} than the driver, without "
+                f"{unknown['package']}{unknown['inner']}: give both the same one "
+                "(docs/how-to/run-the-pipeline-on-spark.md has the steps)"
+            )
         return PrerequisiteError(
-            f"Spark's executors do not find the Python package {unknown['module']}: give spark-submit "
+            f"Spark's executors do not find the Python package {unknown['package']}: give spark-submit "
             "--archives pipeline-env.zip#pipeline-env --conf spark.executorEnv.PYTHONPATH=pipeline-env, or install the "
             "package on every worker (docs/how-to/run-the-pipeline-on-spark.md has the steps)"
         )

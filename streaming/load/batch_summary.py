@@ -46,7 +46,7 @@ def summary_of(decoded: DataFrame) -> BatchSummary:
         F.col("figures.reported").alias("reported"),
     )
     is_plausible = F.col("figures.is_plausible")
-    records = decoded.where("samples IS NULL AND file IS NULL")
+    records = decoded.where("bucket IS NULL AND file IS NULL")
     rows = (
         records.groupBy("refusal.reason", "node_id", "incarnation")
         .agg(

@@ -99,7 +99,7 @@ def decoded_reports(
 
 def sample_blocks(decoded: DataFrame) -> DataFrame:
     """The blocks of a batch, in columns ``bucket`` and ``samples``."""
-    return decoded.where("samples IS NOT NULL").select(*Block._fields)
+    return decoded.where("bucket IS NOT NULL").select(*Block._fields)
 
 
 def _decode_all(

@@ -88,8 +88,9 @@ class LoadHistoryFollower:
     def _held(self, later: Sequence[str]) -> list[FilePart]:
         """What there is in files of later windows. Each of them is looked into once: no step passes what it holds."""
         new = [path for path in later if path not in self._later]
+        found = read_held(self._session, self._reports.folder, new, self._positions)
         self._later = {path: self._later.get(path, []) for path in later}
-        for part in read_held(self._session, self._reports.folder, new, self._positions):
+        for part in found:
             self._later[part.path].append(part)
         return [part for parts in self._later.values() for part in parts]
 

@@ -115,7 +115,10 @@ def _run(session: SparkSession, statement: str) -> DataFrame:
 
 
 def _hive_setting(session: SparkSession, name: str) -> str | None:
-    """A setting of Hive's, from Spark's own settings or from ``hive-site.xml``."""
+    """A setting of Hive's, from Spark's own settings, under either name, or from ``hive-site.xml``."""
+    given = session.sparkContext.getConf().get(name)
+    if given:
+        return given
     jvm: Any = session._jvm  # noqa: SLF001 - pyspark has no other way
     context: Any = session.sparkContext._jsc  # noqa: SLF001
     settings = jvm.org.apache.hadoop.conf.Configuration(context.hadoopConfiguration())

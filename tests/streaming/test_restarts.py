@@ -125,18 +125,20 @@ def test_what_another_start_would_meet_again_is_raised(stream: RestartedStream, 
     assert len(starts.made) == 1
 
 
-@pytest.mark.parametrize("module", ["streaming", "controlplane.errors"])
+@pytest.mark.parametrize(
+    ("module", "sentence"),
+    [
+        ("streaming", "do not find the Python package streaming: give spark-submit --archives .*PYTHONPATH="),
+        ("streaming.tables", r"have another build of streaming than the driver, without streaming\.tables: give both"),
+    ],
+)
 def test_executors_without_the_package_end_the_pipeline_at_once(
-    stream: RestartedStream, starts: Starts, module: str
+    stream: RestartedStream, starts: Starts, module: str, sentence: str
 ) -> None:
     """Spark tells it as text, with the trace of a worker; another start would meet it again."""
-    root = module.partition(".")[0]
     trace = f"Traceback (most recent call last):\n  File worker.py\nModuleNotFoundError: No module named {module!r}\n"
     starts.made[-1].fail(RuntimeError(f"Job aborted: Task 0 in stage 1.0 failed 4 times\n{trace}"))
-    with pytest.raises(
-        PrerequisiteError,
-        match=rf"^Spark's executors do not find the Python package {root}: give spark-submit --archives .*PYTHONPATH=",
-    ):
+    with pytest.raises(PrerequisiteError, match=f"^Spark's executors {sentence}"):
         stream.attend(1.0)
     assert len(starts.made) == 1
 

@@ -19,7 +19,7 @@ from streaming.config import SparkConfig
 from streaming.session import build_session
 
 try:
-    build_session("test", SparkConfig(jars=(), master=sys.argv[1], log_file=Path("spark.log")))
+    build_session("test", SparkConfig(jars=(), master=sys.argv[1], log_file=Path("spark.log")), reads_topics=True)
 except PrerequisiteError as error:
     print(json.dumps(str(error)))
 """
@@ -57,7 +57,9 @@ def test_spark_without_the_pipelines_jars_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_jvm_that_ends_tells_its_reason(tmp_path: Path) -> None:
-    """It stands in the file for what Spark prints."""
+    """It stands in the file for what Spark prints, behind what former starts have printed."""
+    former = 'Exception in thread "main" org.apache.spark.SparkException: the reason of a former start\n'
+    (tmp_path / "spark.log").write_text(former, encoding="utf-8")
     told = refused(tmp_path, "yarn", submits=False)
     assert told.startswith("Spark does not start at the master yarn: When running with master 'yarn' either HADOOP")
     assert told.endswith("; what it printed is in spark.log")

@@ -205,7 +205,9 @@ def test_a_stream_that_never_ran_is_told(checked: Checked) -> None:
     """Its table is empty, and nothing is missing yet; with rows it is the checkpoint that was not found."""
     folder = local(checked.config.checkpoint_dir(MEMBERSHIP))
     folder.rename(folder.with_name("gone"))
-    assert checked.problems() == [f"membership has rows, and no checkpoint in {folder}: nothing was compared"]
+    assert checked.problems() == [
+        f"membership has rows, and no batch is in the checkpoint {folder}: nothing was compared"
+    ]
     checked.remove(MEMBERSHIP, "offset >= 0")
     assert checked.reports()[MEMBERSHIP].notes == ["the stream has not read anything yet"]
     assert checked.problems() == []
@@ -219,7 +221,9 @@ def test_a_stream_that_was_stopped_before_its_first_batch_is_compared(checked: C
     (folder / "sources" / "0" / "0").write_bytes(b"\x00v1\n" + begin.encode())
     for name in ("offsets", "commits"):
         shutil.rmtree(folder / name)
-    assert checked.problems() == [f"membership has rows, and no checkpoint in {folder}: nothing was compared"]
+    assert checked.problems() == [
+        f"membership has rows, and no batch is in the checkpoint {folder}: nothing was compared"
+    ]
     checked.remove(MEMBERSHIP, "offset >= 0")
     report = checked.reports()[MEMBERSHIP]
     assert (report.problems, report.notes) == ([], ["the stream has not read anything yet"])
