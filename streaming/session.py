@@ -27,9 +27,10 @@ _LOG_BYTES: Final = 10_000_000
 _LAST_BYTES: Final = 5_000
 _CODE_FOLDER = Path(__file__).resolve().parents[1]
 """The folder of the packages ``streaming`` and ``controlplane``, which Spark's Python workers import."""
+_DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _CLASSES: Final[Mapping[str, str]] = {
     "Kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
-    "Delta": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "Delta": _DELTA_CATALOG,
 }
 """One class of each library that Spark has only if it was given the pipeline's jars."""
 _JVM_ENDED: Final = "JAVA_GATEWAY_EXITED"
@@ -213,7 +214,7 @@ def _settings(config: SparkConfig) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalog.spark_catalog": _DELTA_CATALOG,
         # No catalog on disk: tables are known by their folders, and nothing is left in the working directory.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",

@@ -13,6 +13,7 @@ from streaming.contracts.records import DECISIONS_TABLE
 from streaming.metrics import PipelineMetrics
 from streaming.records.decision_files import write_decision_files
 from streaming.records.decision_rows import LogRecord, Part, part_of
+from streaming.records.decode import as_bytes
 from streaming.sinks import query_id
 from streaming.sources import read_range, read_stream
 from streaming.tables.driver_tables import DriverTable
@@ -127,9 +128,6 @@ def _first_of_log(batch: DataFrame, expected: _Expected) -> tuple[int, tuple[Log
 
 
 def _record(row: Row) -> LogRecord:
-    return LogRecord(row["partition"], row["offset"], row["append_time_ms"], _bytes(row["key"]), _bytes(row["value"]))
-
-
-def _bytes(value: bytearray | None) -> bytes | None:
-    """The value as bytes: Spark passes binary columns as bytearrays."""
-    return None if value is None else bytes(value)
+    return LogRecord(
+        row["partition"], row["offset"], row["append_time_ms"], as_bytes(row["key"]), as_bytes(row["value"])
+    )

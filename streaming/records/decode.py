@@ -70,7 +70,7 @@ def decode_payload(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str
         return (refused.reason, refused.detail), None
 
 
-def _as_bytes(value: bytes | bytearray | None) -> bytes | None:
+def as_bytes(value: bytes | bytearray | None) -> bytes | None:
     """The value as bytes: Spark passes binary columns as bytearrays, which cannot be dictionary keys."""
     return None if value is None else bytes(value)
 
@@ -87,7 +87,7 @@ def dead_letter_records(refused: DataFrame, topic: str) -> DataFrame:
     def encode(
         partition: int, offset: int, append_time_ms: int, value: bytearray | None, reason: str, detail: str
     ) -> tuple[bytes, bytes]:
-        raw = _as_bytes(value) or b""
+        raw = as_bytes(value) or b""
         letter = DeadLetter(
             reason, detail, topic, partition, offset, append_time_ms, WRITER, raw[:RAW_KEPT_BYTES], len(raw)
         )

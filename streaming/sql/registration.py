@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from controlplane.errors import PrerequisiteError, UserError
 from streaming.java_errors import root_reason
 from streaming.sql.ddl import statements, table_location
+from streaming.sql.spark import sentence_of
 from streaming.storage import StoragePath
 from streaming.tables.warehouse import table_names
 
@@ -109,8 +110,7 @@ def _run(session: SparkSession, statement: str) -> DataFrame:
                 f"the metastore{at} does not answer: {root_reason(error)}; see that it runs, and that this machine "
             )
             raise PrerequisiteError(f"{message}reaches it by this address") from error
-        reason = str(error.getMessage() or error).strip().partition("\n")[0]
-        message = f"the catalog did not carry out {statement.partition(chr(10))[0]!r}: {reason}"
+        message = f"the catalog did not carry out {statement.partition(chr(10))[0]!r}: {sentence_of(error)}"
         raise PrerequisiteError(message) from error
 
 

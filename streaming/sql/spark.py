@@ -41,7 +41,7 @@ class SparkEngine(SqlEngine):
             found = self._session.sql(statement)
             rows = tuple(tuple(plain(value) for value in row) for row in found.collect())
         except PySparkException as error:
-            raise self._failed(_sentence(error)) from error
+            raise self._failed(sentence_of(error)) from error
         return QueryResult(tuple(found.columns), rows)
 
     def close(self) -> None:
@@ -55,6 +55,6 @@ class SparkEngine(SqlEngine):
         self._session.sql(view.query).createOrReplaceTempView(view.name)
 
 
-def _sentence(error: PySparkException) -> str:
+def sentence_of(error: PySparkException) -> str:
     """What Spark says up to its picture of the plan, on one line."""
     return str(error.getMessage() or error).strip().partition("\n")[0]
