@@ -18,5 +18,5 @@ def needs_extra(extra: str, needed_for: str, packages: Collection[str]) -> Itera
 
 
 def needs_spark() -> AbstractContextManager[None]:
-    """:func:`needs_extra` for pyspark, Delta and what goes with them."""
-    return needs_extra("pipeline", "Spark", {"pyspark", "deltalake", "pyarrow"})
+    """:func:`needs_extra` for pyspark with its bridge to Java, Delta and what goes with them."""
+    return needs_extra("pipeline", "Spark", {"pyspark", "py4j", "deltalake", "pyarrow"})
