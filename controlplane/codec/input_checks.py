@@ -25,6 +25,10 @@ from controlplane.errors import InvalidInputError
 MAX_INCARNATION: Final = (1 << 53) - 1
 """The greatest incarnation. A further one has to fit into 64 bits, and to be exact in JSON and JavaScript."""
 
+MAX_NODE_ID_BYTES: Final = 255
+"""The greatest length of a node's name in UTF-8. The name stands in each row about the node, and in the pipeline beside
+each bundle of a load report: a long one would multiply the report."""
+
 _UNKNOWN_USAGE: Final = (-1.0, -1.0)
 
 NOT_APPEND_TIME: Final = "not_append_time"
@@ -42,6 +46,7 @@ REASONS: Final[dict[str, str]] = {
     "wrong_record_type": "The record does not belong on this topic.",
     "key_mismatch": "The record's key is not the id that the value carries.",
     "empty_node_id": "The node has no name.",
+    "long_node_id": "The node's name has more than 255 bytes.",
     "empty_controller_id": "The tick has no sender.",
     "empty_intent_id": "The intent has no id.",
     "empty_kind": "The intent has no kind.",
@@ -211,6 +216,9 @@ def _check_intent(intent: Intent) -> None:
 def _check_member(payload: Heartbeat | LoadReport | NodeJoined | NodeLeaving | NodeLeft) -> None:
     if not payload.node_id:
         raise InvalidInputError("empty_node_id", "node_id is empty: every node has a name")
+    if (size_bytes := len(payload.node_id.encode(errors="surrogatepass"))) > MAX_NODE_ID_BYTES:
+        detail = f"node_id has {size_bytes} bytes, at most {MAX_NODE_ID_BYTES}: {payload.node_id[:40]!r}..."
+        raise InvalidInputError("long_node_id", detail)
     if not 1 <= payload.incarnation <= MAX_INCARNATION:
         raise InvalidInputError(
             "invalid_incarnation", f"incarnation is {payload.incarnation}, expected 1 to {MAX_INCARNATION}"

@@ -39,6 +39,7 @@ def damaged() -> tuple[Damaged, ...]:
     beyond = heartbeat[:2] + bytes(8) + heartbeat[10:]
     nan = replace(report, cpu=ResourceUsage(float("nan"), 400.0))
     rate = report.bundles[0]._replace(message_rate_in_per_s=-1.0)
+    long_name = "n\u00fc" * 86  # 258 bytes, 172 characters
     wrong_slot = SlotStatus(1 << 20, 1, True, ReplicaStatus.HEALTHY, 0)
     return (
         Damaged("no Avro", "heartbeats", "node-1", b'{"node_id": "node-1"}', "not_avro_framed"),
@@ -52,6 +53,13 @@ def damaged() -> tuple[Damaged, ...]:
         Damaged("a decision", "heartbeats", "7", encode_decision(log.POSITIONS_ONLY)[0], "wrong_record_type"),
         Damaged("another key", "heartbeats", "node-2", heartbeat, "key_mismatch"),
         Damaged("no name", "heartbeats", "", _encode(Heartbeat("", 5, 6, Epoch(7), NodeRole.DATA)), "empty_node_id"),
+        Damaged(
+            "long name",
+            "heartbeats",
+            long_name,
+            _encode(Heartbeat(long_name, 5, 6, Epoch(7), NodeRole.DATA)),
+            "long_node_id",
+        ),
         Damaged(
             "slot out of range",
             "heartbeats",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import encode_decision
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES, Framing, default_framing, framing_with
-from controlplane.codec.input_checks import MAX_INCARNATION, REASONS, check_payload
+from controlplane.codec.input_checks import MAX_INCARNATION, MAX_NODE_ID_BYTES, REASONS, check_payload
 from controlplane.codec.inputs import MAX_RECORD_BYTES, TOPIC_TYPES, decode_input, encode_input
 from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
 from controlplane.core.bundles.reports import (
@@ -135,6 +135,8 @@ def _decode_or_refuse(topic: str, value: bytes) -> None:
 IMPOSSIBLE: list[tuple[str, str, Any]] = [
     ("empty_node_id", "node_id", HEARTBEAT._replace(node_id="")),
     ("empty_node_id", "node_id", replace(LEFT, node_id="")),
+    ("long_node_id", "256 bytes", HEARTBEAT._replace(node_id="n" * 256)),
+    ("long_node_id", "has 258 bytes, at most 255", replace(REPORT, node_id="ü" * 129)),
     ("invalid_incarnation", "incarnation is 0", HEARTBEAT._replace(incarnation=0)),
     ("invalid_incarnation", "incarnation is -4", replace(LEAVING, incarnation=-4)),
     ("invalid_incarnation", "9007199254740992", replace(JOINED, incarnation=MAX_INCARNATION + 1)),
@@ -223,6 +225,13 @@ def test_an_impossible_value_is_refused_on_both_sides(reason: str, named: str, p
         encode_input(payload)
     assert (read.reason, written.value.reason) == (reason, reason)
     assert named in read.detail
+
+
+@pytest.mark.parametrize("node_id", ["n" * MAX_NODE_ID_BYTES, "ü" * 127 + "n"])
+def test_the_longest_name_of_a_node_is_accepted(node_id: str) -> None:
+    """The limit is one of bytes in UTF-8, which is what other languages count."""
+    payload = replace(REPORT, node_id=node_id)
+    assert decode_input("load-reports", _raw("load-reports", encode_input(payload), _key(payload))).payload == payload
 
 
 def test_unknown_usage_is_accepted() -> None:
