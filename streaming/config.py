@@ -30,15 +30,12 @@ class SparkConfig:
         log_file: gets what Spark's JVM and its Python workers print; None leaves it on standard error. Started by
             spark-submit, the JVM runs already, and its output is spark-submit's.
         driver_memory_mib: heap of the one JVM.
-        java_options: for that JVM. The default uses the fast compiler and the single-threaded collector, because in
-            short batches most of the work is planning, and other processes need the machine too.
     """
 
     jars: tuple[Path, ...]
     java_home: Path | None = None
     cores: int = 2
     driver_memory_mib: int = 1_024
-    java_options: str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     master: str = ""
     log_file: Path | None = None
 

@@ -27,6 +27,9 @@ _LOG_BYTES: Final = 10_000_000
 _LAST_BYTES: Final = 5_000
 _CODE_FOLDER = Path(__file__).resolve().parents[1]
 """The folder of the packages ``streaming`` and ``controlplane``, which Spark's Python workers import."""
+_JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""The fast compiler and the single-threaded collector, because in short batches most of the work is planning, and other
+processes need the machine too."""
 _DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _CLASSES: Final[Mapping[str, str]] = {
     "Kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
@@ -197,7 +200,7 @@ def _place(config: SparkConfig) -> dict[str, str]:
         return {}
     of_driver = {
         "spark.driver.memory": f"{config.driver_memory_mib}m",
-        "spark.driver.extraJavaOptions": config.java_options,
+        "spark.driver.extraJavaOptions": _JVM_OPTIONS,
         "spark.jars": ",".join(str(jar) for jar in config.jars),
         "spark.executorEnv.PYTHONPATH": str(_CODE_FOLDER),
     }

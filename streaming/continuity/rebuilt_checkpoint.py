@@ -12,12 +12,12 @@ from controlplane.config import HEARTBEATS, LOAD_REPORTS, ClusterConfig
 from controlplane.errors import PrerequisiteError
 from streaming.continuity.checkpoints import Offsets, make_checkpoint, move_aside, stored_query_id
 from streaming.continuity.gaps import GapsTable, KeptOffsets
+from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.contracts.loads import BROKER_LOAD_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE, tables_of
 from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
-from streaming.tables.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.tables.warehouse import HOW_TO_MEND
 
 _LAST_TABLE: Final[Mapping[str, TableContract]] = {HEARTBEATS: TICKS_TABLE, LOAD_REPORTS: BROKER_LOAD_TABLE}

@@ -20,11 +20,11 @@ from controlplane.errors import InvalidInputError, LogContinuityError
 from streaming.config import PipelineConfig
 from streaming.continuity.checkpoints import Checkpoint, Offsets, read_checkpoint
 from streaming.continuity.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated, written_up_to
+from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, tables_of
 from streaming.records.decision_rows import LogRecord, part_of
 from streaming.records.decode import RawRow
 from streaming.tables.newest_decision import newest_decision
-from streaming.tables.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 
 CommittedRecords: TypeAlias = Callable[[str, int, range], Iterable[RawRow]]
 """The committed records of a topic's partition in a span of offsets, in order."""

@@ -10,12 +10,12 @@ from controlplane.config import DECISIONS
 from controlplane.core.values.identifiers import Seq
 from streaming.config import PipelineConfig
 from streaming.contracts.records import DECISIONS_TABLE
+from streaming.jobs.topic_streams import start_topic_stream
 from streaming.metrics import PipelineMetrics
 from streaming.records.decision_files import write_decision_files
 from streaming.records.decision_rows import LogRecord, Part, part_of
 from streaming.records.decode import as_bytes
-from streaming.sinks import query_id
-from streaming.sources import read_range, read_stream
+from streaming.sources import read_range
 from streaming.tables.driver_tables import DriverTable
 from streaming.tables.newest_decision import newest_decision
 
@@ -28,15 +28,7 @@ _log = structlog.get_logger(__name__)
 
 def start_decisions(session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> StreamingQuery:
     """Start the stream of ``decisions`` into its table."""
-    log_writer = DecisionLogWriter(config, metrics)
-    records = read_stream(session, config.kafka, config.cluster.topic(DECISIONS), config.max_records_per_batch)
-    return (
-        records.writeStream.queryName(DECISIONS_TABLE.name)
-        .option("checkpointLocation", str(config.checkpoint_dir(DECISIONS_TABLE.name)))
-        .trigger(processingTime=f"{config.trigger_interval_ms} milliseconds")
-        .foreachBatch(lambda batch, batch_id: log_writer.write(batch, query_id(batch), batch_id))
-        .start()
-    )
+    return start_topic_stream(session, config, DECISIONS, DecisionLogWriter(config, metrics))
 
 
 class _Expected(NamedTuple):

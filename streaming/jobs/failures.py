@@ -6,9 +6,8 @@ from typing import Final
 from controlplane.config import KafkaConfig
 from controlplane.errors import ControlPlaneError, LogUnavailableError, PrerequisiteError
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import HOW_TO_MEND
+from streaming.tables.warehouse import NO_SPACE, full_disk
 
-_NO_SPACE: Final = "No space left on device"
 _NO_ANSWER: Final = re.compile(
     r"(?:org\.apache\.kafka\.common\.errors\.\w*(?:Timeout|Disconnect)\w*Exception|LogUnavailableError): (.+)"
 )
@@ -28,8 +27,8 @@ def words_of(failure: str, kafka: KafkaConfig, warehouse_dir: StoragePath) -> st
         kafka: names the servers.
         warehouse_dir: the folder of the tables.
     """
-    if _NO_SPACE in failure:
-        return f"the disk of {warehouse_dir} is full: make room; {HOW_TO_MEND}"
+    if NO_SPACE in failure:
+        return full_disk(warehouse_dir)
     if _AFTER_A_CRASH in failure:
         repeated = "the batch that it repeats after a stop or a crash"
         return f"Spark fails once behind {repeated} (SPARK-55271); nothing is lost"
@@ -47,4 +46,4 @@ def words_of(failure: str, kafka: KafkaConfig, warehouse_dir: StoragePath) -> st
 
 def final_error(message: str, failure: str) -> ControlPlaneError:
     """The error with which the pipeline ends after a failure that came again and again."""
-    return PrerequisiteError(message) if _NO_SPACE in failure else LogUnavailableError(message)
+    return PrerequisiteError(message) if NO_SPACE in failure else LogUnavailableError(message)

@@ -29,6 +29,7 @@ from streaming.contracts.loads import (
 )
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.table import TableContract
+from streaming.jobs.topic_streams import start_topic_stream
 from streaming.load.batch_summary import files_of, implausible_figures, summary_of
 from streaming.load.bucket_files import bucket_files
 from streaming.load.bucket_fold import bucket_numbers, folded_files
@@ -49,8 +50,7 @@ from streaming.load.rows import node_of, node_row
 from streaming.load.stored_bundles import StoredBundles, stored_rows
 from streaming.metrics import PipelineMetrics
 from streaming.records.decode import KEY_VALUE_TYPE, dead_letter_records
-from streaming.sinks import produce, query_id
-from streaming.sources import read_stream
+from streaming.sinks import produce
 from streaming.tables.driver_tables import DriverTable
 
 _TOLD_CANDIDATES: Final = 10
@@ -61,15 +61,7 @@ _log = structlog.get_logger(__name__)
 
 def start_load(session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> StreamingQuery:
     """Start the stream of ``load-reports``, from its checkpoint and from the contents of its tables."""
-    stream = LoadStream(session, config, metrics)
-    records = read_stream(session, config.kafka, config.cluster.topic(LOAD_REPORTS), config.max_records_per_batch)
-    return (
-        records.writeStream.queryName(LOAD_REPORTS_TABLE.name)
-        .option("checkpointLocation", str(config.checkpoint_dir(LOAD_REPORTS_TABLE.name)))
-        .trigger(processingTime=f"{config.trigger_interval_ms} milliseconds")
-        .foreachBatch(lambda batch, batch_id: stream.write(batch, query_id(batch), batch_id))
-        .start()
-    )
+    return start_topic_stream(session, config, LOAD_REPORTS, LoadStream(session, config, metrics))
 
 
 class LoadStream:

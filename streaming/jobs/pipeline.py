@@ -9,11 +9,10 @@ import structlog
 from pyspark.sql import SparkSession
 
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
-from controlplane.errors import PrerequisiteError
 from streaming.config import PipelineConfig
-from streaming.continuity.checkpoints import read_checkpoint
 from streaming.continuity.gaps import KeptOffsets
-from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
+from streaming.continuity.lost_checkpoints import refuse_lost_checkpoints
+from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.jobs.changes import CHANGES, start_changes
 from streaming.jobs.continuous_starts import ContinuousStarts
 from streaming.jobs.decision_log import start_decisions
@@ -25,9 +24,8 @@ from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session
 from streaming.tables.claim import claimed
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
 from streaming.tables.maintenance import maintain
-from streaming.tables.warehouse import HOW_TO_MEND, name_cluster
+from streaming.tables.warehouse import name_cluster
 
 _log = structlog.get_logger(__name__)
 
@@ -111,30 +109,6 @@ def restarted_streams(
         RestartedStream(names.get(key, key), partial(starts.start, key, start), config, metrics)
         for key, start in _starters(session, config, metrics).items()
     ]
-
-
-def refuse_lost_checkpoints(config: PipelineConfig) -> None:
-    """Refuse to read records into a table that has them already, or to pass over records that it has not.
-
-    Raises:
-        PrerequisiteError: a table has rows, and its stream has no checkpoint, a damaged one, one that is older than the
-            table, or one with which the table was not written.
-    """
-    for topic, its_table in TABLE_OF_TOPIC.items():
-        folder = config.checkpoint_dir(its_table.name)
-        checkpoint = read_checkpoint(folder, config.cluster.topic(topic))
-        for contract in tables_of(topic):
-            table = DriverTable(config.warehouse_dir, contract, "" if checkpoint is None else checkpoint.query_id)
-            if checkpoint is None or checkpoint.batch is None:
-                fault = None if table.is_empty else "is gone"
-            elif table.was_written_by_another:
-                fault = "is not the one with which it was written"
-            else:
-                fault = "is older than it" if (table.written_version or 0) > checkpoint.batch else None
-            if fault is not None:
-                held = f"the table {contract.name} in {config.warehouse_dir} holds rows and its checkpoint {folder}"
-                message = f"{held} {fault}: going on would add records a second time, or leave some out"
-                raise PrerequisiteError(f"{message}; {HOW_TO_MEND}")
 
 
 def _starters(

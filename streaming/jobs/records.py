@@ -5,10 +5,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.config import PipelineConfig
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
+from streaming.jobs.topic_streams import start_topic_stream
 from streaming.metrics import PipelineMetrics
 from streaming.records.record_files import write_record_files
-from streaming.sinks import query_id
-from streaming.sources import read_stream
 from streaming.tables.driver_tables import DriverTable
 
 
@@ -16,16 +15,7 @@ def start_records(
     session: SparkSession, config: PipelineConfig, topic: str, metrics: PipelineMetrics
 ) -> StreamingQuery:
     """Start the stream of ``heartbeats``, ``membership``, ``intents`` or ``dead-letters`` into its tables."""
-    name = TABLE_OF_TOPIC[topic].name
-    stream = RecordStream(config, topic, metrics)
-    records = read_stream(session, config.kafka, config.cluster.topic(topic), config.max_records_per_batch)
-    return (
-        records.writeStream.queryName(name)
-        .option("checkpointLocation", str(config.checkpoint_dir(name)))
-        .trigger(processingTime=f"{config.trigger_interval_ms} milliseconds")
-        .foreachBatch(lambda batch, batch_id: stream.write(batch, query_id(batch), batch_id))
-        .start()
-    )
+    return start_topic_stream(session, config, topic, RecordStream(config, topic, metrics))
 
 
 class RecordStream:

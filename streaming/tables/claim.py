@@ -23,7 +23,7 @@ from deltalake.schema import PrimitiveType
 
 from controlplane.errors import ControlPlaneError, FencedError, PrerequisiteError
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import HOW_TO_MEND
+from streaming.tables.warehouse import NO_SPACE, full_disk
 
 RENEWAL_INTERVAL_S: Final = 10.0
 """How often a claim is renewed."""
@@ -33,7 +33,6 @@ CLAIM_LASTS_S: Final = 3 * RENEWAL_INTERVAL_S
 _FOLDER: Final = "_claim"
 _APP_ID: Final = "controlplane.pipeline"
 _LOOK_INTERVAL_S: Final = 1.0
-_NO_SPACE: Final = "No space left on device"
 _PROPERTIES: Final = {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 1 hours"}
 
 _STORAGE: Final = {"timeout": "5s", "retry_timeout": "8s"}
@@ -152,8 +151,8 @@ class Claim:
         """
         if self._monotonic_s() - self._renewed_at_s < CLAIM_LASTS_S:
             return
-        if _NO_SPACE in self._failure:
-            raise PrerequisiteError(f"the disk of {self._place} is full: make room; {HOW_TO_MEND}")
+        if NO_SPACE in self._failure:
+            raise PrerequisiteError(full_disk(self._place))
         why = self._failure or "the storage does not answer"
         message = f"the claim on the tables in {self._place} could not be renewed for {CLAIM_LASTS_S:g} s"
         raise FencedError(f"{message}: {why}")

@@ -7,7 +7,14 @@ from streaming.storage import StoragePath
 
 HOW_TO_MEND: Final = "docs/how-to/mend-the-pipeline.md has the steps"
 """The end of an error that only its operator can mend."""
+NO_SPACE: Final = "No space left on device"
+"""Stands in the errors of Java, Python and delta-rs on a full disk."""
 _OWNER_FILE: Final = "cluster"
+
+
+def full_disk(warehouse_dir: StoragePath | str) -> str:
+    """What an operator is told of a full disk."""
+    return f"the disk of {warehouse_dir} is full: make room; {HOW_TO_MEND}"
 
 
 def table_names(warehouse_dir: StoragePath) -> tuple[str, ...]:

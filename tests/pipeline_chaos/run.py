@@ -14,7 +14,10 @@ from tests.pipeline_chaos.kills import KillKind, PipelineKiller
 from tests.pipeline_chaos.traffic import Traffic
 from tests.pipeline_chaos.verdict import Verdict
 
-_CATCH_UP_S: Final = 600.0
+_STUCK_S: Final = 180.0
+"""A pipeline that adds no record for so long does not work off what is left."""
+_SETTLES_S: Final = 300.0
+"""How long what is made of the records may take behind them."""
 _LOOK_S: Final = 5.0
 
 
@@ -70,9 +73,19 @@ def run(
     verdict = Verdict(world)
     began_s = time.monotonic()
     with running(world, log, batch_size, cluster.master if cluster else ""):
-        problems = verdict.problems()
-        while problems and time.monotonic() - began_s < _CATCH_UP_S:
+        _work_off(verdict)
+        settled_by_s = time.monotonic() + _SETTLES_S
+        while verdict.problems() and time.monotonic() < settled_by_s:
             time.sleep(_LOOK_S)
-            problems = verdict.problems()
         caught_up_s = time.monotonic() - began_s
     return Report(Counter(killer.counts), verdict.counts, verdict.problems(), caught_up_s)
+
+
+def _work_off(verdict: Verdict) -> None:
+    """Wait until every record is in its table, or none is added any more."""
+    left, changed_at_s = verdict.missing_count(), time.monotonic()
+    while left > 0 and time.monotonic() - changed_at_s < _STUCK_S:
+        time.sleep(_LOOK_S)
+        now_left = verdict.missing_count()
+        if now_left != left:
+            left, changed_at_s = now_left, time.monotonic()

@@ -99,6 +99,14 @@ class Verdict:
         """Records of each topic."""
         return {topic: len(records) for topic, records in self._records.items()}
 
+    def missing_count(self) -> int:
+        """How many usable records are in no table yet, by what the tables' commits say: no row is read."""
+        wanted = sum(not isinstance(payload, Tick) for topic in _INPUTS for _, payload in self._usable[topic])
+        tables = [TABLE_OF_TOPIC[topic] for topic in _INPUTS]
+        files = (DriverTable(self._world.warehouse_dir, table, "").files(("num_records",)) for table in tables)
+        there: int = sum(file["num_records"] for each in files for file in each)
+        return wanted - there
+
     def problems(self) -> list[str]:
         """What is wrong with the tables, as sentences."""
         parts = (self._inputs, self._decisions, self._changes, self._loads, self._load_history, self._candidates)

@@ -9,6 +9,7 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
 from streaming.continuity.checkpoints import make_checkpoint, move_aside, read_checkpoint
 from streaming.continuity.rebuilt_checkpoint import rebuild_checkpoint
+from streaming.continuity.stored_offsets import joined_extents, stored_offsets
 from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE, tables_of
 from streaming.records.decode import RawRow
 from streaming.records.record_rows import record_rows, table_of, without_day
@@ -16,7 +17,6 @@ from streaming.records.tick_rows import tick_rows
 from streaming.tables.created_tables import create_missing
 from streaming.tables.day_files import DayFiles
 from streaming.tables.driver_tables import DriverTable
-from streaming.tables.stored_offsets import joined_extents, stored_offsets
 from tests.helpers.log_tables import busy_world
 from tests.helpers.recorded_log import RecordedLog
 

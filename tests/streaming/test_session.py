@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.embedded.java import find_java
+from controlplane.errors import PrerequisiteError
+from streaming.config import SparkConfig
+from streaming.session import build_session
 from tests.helpers.readme import ROOT, clean_environment
 
 STARTED = """
@@ -71,3 +75,16 @@ def test_a_master_that_does_not_answer_is_named(tmp_path: Path, *, submits: bool
     """Spark itself speaks of a context that was stopped, after a minute."""
     told = refused(tmp_path, "spark://127.0.0.1:1", submits=submits)
     assert told.startswith("Spark does not start at the master spark://127.0.0.1:1: it does not answer; see that")
+
+
+@pytest.mark.usefixtures("spark")
+def test_ctrl_c_stays_the_callers() -> None:
+    """Spark sets a handler of its own, under which the pipeline would end in the middle of a call, with a trace."""
+    handler = signal.getsignal(signal.SIGINT)
+    assert not getattr(handler, "__module__", "").startswith("pyspark")
+
+
+def test_missing_jar_is_named(tmp_path: Path) -> None:
+    """Spark would start without the jar and fail later with a class name."""
+    with pytest.raises(PrerequisiteError, match=r"none\.jar"):
+        build_session("tests", SparkConfig(jars=(tmp_path / "none.jar",)))

@@ -1,0 +1,112 @@
+"""Maintenance joins files, removes those that no version needs, and forgets days: rows that are kept stay."""
+
+import os
+import shutil
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from structlog.testing import capture_logs
+
+from streaming.contracts.catalog import ALL_TABLES
+from streaming.contracts.changes import NODE_CHANGES_TABLE, SLOTS_TABLE
+from streaming.contracts.records import (
+    DEAD_LETTERS_TABLE,
+    DECISIONS_TABLE,
+    LOAD_REPORTS_TABLE,
+    MEMBERSHIP_TABLE,
+)
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
+from streaming.tables.maintenance import maintain
+from tests.helpers.membership_rows import add_membership_rows
+
+
+def test_maintenance_joins_files_and_keeps_rows(warehouse_dir: Path) -> None:
+    """Each batch leaves a file; maintenance joins them without touching a row."""
+    # The others only take time.
+    for table in ALL_TABLES:
+        if table is not MEMBERSHIP_TABLE:
+            shutil.rmtree(warehouse_dir / table.name)
+    for batch_id in range(3):
+        add_membership_rows(warehouse_dir, 2, batch_id)
+    folder = warehouse_dir / MEMBERSHIP_TABLE.name
+    assert len(DeltaTable(folder).file_uris()) == 3
+    maintain(warehouse_dir, datetime.now(UTC))
+    assert is_one_file(folder)
+    kept = DriverTable(warehouse_dir, MEMBERSHIP_TABLE, "")
+    assert kept.rows().num_rows == 6
+    assert kept.rows(pc.field("offset") == 1).num_rows == 3, "what is told of the joined file is right"
+
+
+def test_files_that_no_version_needs_are_removed(tmp_path: Path) -> None:
+    """Once they are old enough: a task may be about to tell of a young one."""
+    create_missing(tmp_path, bucket_count=2)
+    for table in ALL_TABLES:
+        if table not in (NODE_CHANGES_TABLE, SLOTS_TABLE, DECISIONS_TABLE):
+            shutil.rmtree(tmp_path / table.name)
+    row = dict.fromkeys(NODE_CHANGES_TABLE.columns)
+    numbers = dict.fromkeys(("append_time_ms", "epoch", "term", "decided_at_ms", "number", "incarnation"), 1)
+    texts = {"node_id": "n", "change": "admitted", "reason": "", "cause_kinds": [], "causes": []}
+    changes = DriverTable(tmp_path, NODE_CHANGES_TABLE, "app")
+    today = datetime.now(UTC)
+    for seq in range(3):
+        changes.append([{**row, **numbers, **texts, "seq": seq, "day": today.date()}], seq)
+    orphan = tmp_path / SLOTS_TABLE.name / "bucket=1" / "part-orphan.parquet"
+    young = orphan.with_name("part-young.parquet")
+    orphan.parent.mkdir()
+    for path in (orphan, young):
+        path.write_bytes(b"of a task that was repeated")
+    os.utime(orphan, (0, 0))
+    maintain(tmp_path, today)
+    kept = DriverTable(tmp_path, NODE_CHANGES_TABLE, "app")
+    assert sorted(kept.rows()["seq"].to_pylist()) == [0, 1, 2]
+    assert is_one_file(tmp_path / NODE_CHANGES_TABLE.name)
+    assert (orphan.exists(), young.exists()) == (False, True)
+
+
+def test_days_that_are_not_kept_are_forgotten(tmp_path: Path) -> None:
+    """Whole days, today among those that are kept; other tables keep all."""
+    create_missing(tmp_path, bucket_count=2)
+    for table in ALL_TABLES:
+        if table not in (MEMBERSHIP_TABLE, DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE):
+            shutil.rmtree(tmp_path / table.name)
+    today = datetime(2026, 3, 4, 0, 0, 1, tzinfo=UTC)
+    days = [date(2026, 3, day) for day in (1, 2, 3, 4)]
+    tables_of_days = (MEMBERSHIP_TABLE, DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE)
+    for table in tables_of_days:
+        empty = {field.name: () if field.dataType.typeName() == "array" else None for field in table.fields}
+        place = {"topic": "t", "partition": 0, "offset": 0, "append_time_ms": 0}
+        texts = {field.name: "" for field in table.fields if not field.nullable and field.name not in place}
+        numbers = {name: b"" if name == "raw" else 0 for name in texts if name.startswith(("source_p", "source_o"))}
+        numbers |= {"source_append_time_ms": 0, "raw_length_bytes": 0, "raw": b""} if "raw" in texts else {}
+        rows = [{**empty, **place, **texts, **numbers, "day": day} for day in days]
+        DriverTable(tmp_path, table, "app").append(rows, 1)
+    maintain(tmp_path, today, {MEMBERSHIP_TABLE.name: 1, LOAD_REPORTS_TABLE.name: 3})
+    kept = {table.name: sorted(DriverTable(tmp_path, table, "").rows()["day"].to_pylist()) for table in tables_of_days}
+    assert kept == {
+        MEMBERSHIP_TABLE.name: days[3:],
+        DEAD_LETTERS_TABLE.name: days,
+        LOAD_REPORTS_TABLE.name: days[1:],
+    }
+
+
+def test_a_damaged_table_does_not_keep_others_from_maintenance(tmp_path: Path) -> None:
+    """Its failure is told; a table that cannot be read ends no pipeline that does not read it."""
+    create_missing(tmp_path, bucket_count=2)
+    for table in ALL_TABLES:
+        if table not in (NODE_CHANGES_TABLE, SLOTS_TABLE):
+            shutil.rmtree(tmp_path / table.name)
+    (tmp_path / SLOTS_TABLE.name / "_delta_log" / f"{0:020}.json").write_text("no json", encoding="utf-8")
+    with capture_logs() as told:
+        maintain(tmp_path)
+    assert [(each["event"].split()[0], each["table"]) for each in told] == [
+        ("maintenance", SLOTS_TABLE.name),
+        ("table", NODE_CHANGES_TABLE.name),
+    ]
+
+
+def is_one_file(folder: Path) -> bool:
+    """Whether the newest version of a table is one file."""
+    return len(DeltaTable(folder).file_uris()) == 1
