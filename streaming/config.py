@@ -13,6 +13,8 @@ from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.storage import StoragePath
 
+DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+"""It keeps nothing itself, and asks the metastore."""
 _MINUTE_MS: Final = 60_000
 
 

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from controlplane.errors import PrerequisiteError
-from streaming.config import SparkConfig
+from streaming.config import DELTA_CATALOG, SparkConfig
 from streaming.java_errors import root_reason
 
 _STANDARD_ERROR: Final = 2
@@ -30,10 +30,9 @@ _CODE_FOLDER = Path(__file__).resolve().parents[1]
 _JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The fast compiler and the single-threaded collector, because in short batches most of the work is planning, and other
 processes need the machine too."""
-_DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _CLASSES: Final[Mapping[str, str]] = {
     "Kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
-    "Delta": _DELTA_CATALOG,
+    "Delta": DELTA_CATALOG,
 }
 """One class of each library that Spark has only if it was given the pipeline's jars."""
 _JVM_ENDED: Final = "JAVA_GATEWAY_EXITED"
@@ -217,7 +216,7 @@ def _settings(config: SparkConfig) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": _DELTA_CATALOG,
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
         # No catalog on disk: tables are known by their folders, and nothing is left in the working directory.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",

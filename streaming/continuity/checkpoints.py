@@ -72,6 +72,7 @@ def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:
 
     Raises:
         PrerequisiteError: a file is damaged or missing, or another topic was read.
+        RetryableError: the storage does not answer.
     """
     found = ""
     while True:

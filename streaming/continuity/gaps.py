@@ -108,7 +108,9 @@ class GapsTable:
         self._table.append((dict(zip(GAPS_TABLE.columns, row, strict=True)) for row in rows), version)
 
 
-def go_on(config: PipelineConfig, topic: str, kept: Mapping[int, range], now_ms: int, *, accepts_gap: bool) -> None:
+def check_continuity(
+    config: PipelineConfig, topic: str, kept: Mapping[int, range], now_ms: int, *, accepts_gap: bool
+) -> None:
     """Check that a stream that is about to start finds all it has not read; a gap may be accepted.
 
     An accepted gap is recorded, and then the checkpoint is moved behind it. Spark itself is never told to pass losses:
@@ -124,6 +126,7 @@ def go_on(config: PipelineConfig, topic: str, kept: Mapping[int, range], now_ms:
     Raises:
         LogContinuityError: records are missing, and it may not go on without them; or the topic was recreated.
         PrerequisiteError: the checkpoint is damaged.
+        RetryableError: the checkpoint's storage does not answer.
     """
     name = TABLE_OF_TOPIC[topic].name
     checkpoint = read_checkpoint(config.checkpoint_dir(name), config.cluster.topic(topic))

@@ -14,6 +14,7 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
     Raises:
         PrerequisiteError: a table has rows, and its stream has no checkpoint, a damaged one, one that is older than the
             table, or one with which the table was not written.
+        RetryableError: the checkpoints' storage does not answer.
     """
     for topic, its_table in TABLE_OF_TOPIC.items():
         folder = config.checkpoint_dir(its_table.name)

@@ -7,7 +7,7 @@ import structlog
 
 from controlplane.errors import LogUnavailableError
 from streaming.config import PipelineConfig
-from streaming.continuity.gaps import GapsTable, KeptOffsets, go_on
+from streaming.continuity.gaps import GapsTable, KeptOffsets, check_continuity
 from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.jobs.restarts import Running
 from streaming.metrics import PipelineMetrics
@@ -40,6 +40,7 @@ class ContinuousStarts:
             LogContinuityError: records are missing, or a topic was recreated.
             PrerequisiteError: a checkpoint is damaged.
             LogUnavailableError: Kafka does not answer.
+            RetryableError: nor does the checkpoints' storage.
         """
         for topic, table in TABLE_OF_TOPIC.items():
             self._compare(topic, accepts_gap=accepts_gap)
@@ -63,4 +64,4 @@ class ContinuousStarts:
 
     def _compare(self, topic: str, *, accepts_gap: bool) -> None:
         now_ms = time.time_ns() // 1_000_000
-        go_on(self._config, topic, self._kept(topic), now_ms, accepts_gap=accepts_gap)
+        check_continuity(self._config, topic, self._kept(topic), now_ms, accepts_gap=accepts_gap)

@@ -30,6 +30,7 @@ from controlplane.core.bundles.load.sample_fold import (
 )
 from controlplane.core.bundles.reports import BundleLoad
 from controlplane.errors import InvariantViolationError
+from streaming.bundle_columns import namespaces_of, one_chunk
 from streaming.contracts.table import BUCKET_COLUMN
 from streaming.load.before_cutoffs import before_cutoffs
 from streaming.load.bucket_files import BUNDLE_SCHEMA, read_bucket, write_bucket
@@ -119,7 +120,7 @@ def fold_bucket(stored: pa.Table, samples: pa.Table, bucket: int) -> pa.Table:
     columns = {
         "bundle_id": bundle_ids,
         BUCKET_COLUMN: pa.array(np.full(len(bundle_ids), bucket, np.int32)),
-        "namespace": pc.replace_substring_regex(bundle_ids, "(^|/)[^/]*$", ""),
+        "namespace": namespaces_of(bundle_ids),
         "node_id": node_ids.take(pa.array(result.bundles.node)),
         **{name: _newest(stored[name], samples[source], newest) for name, source in _POSITION.items()},
         "first_report_time_ms": pa.array(result.bundles.first_report_time_ms),
@@ -135,7 +136,7 @@ def fold_bucket(stored: pa.Table, samples: pa.Table, bucket: int) -> pa.Table:
 def _numbered(stored: pa.ChunkedArray, sampled: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
     """The different names in the order in which they appear, and each row's number among them."""
     names = pa.chunked_array([*stored.chunks, *sampled.chunks], pa.string())
-    encoded = _one_chunk(names).dictionary_encode()
+    encoded = one_chunk(names).dictionary_encode()
     return encoded.dictionary, _numbers(encoded.indices)
 
 
@@ -146,7 +147,7 @@ def _bundles(stored: pa.Table, node: Numbers, count: int) -> BundleColumns:
     made.first_report_time_ms[:known] = _numbers(stored["first_report_time_ms"])
     made.moved_at_ms[:known] = _numbers(pc.fill_null(stored["moved_at_ms"], NONE))
     for name, average in (("short_term", made.short_term), ("long_term", made.long_term)):
-        rows = _one_chunk(stored[name])
+        rows = one_chunk(stored[name])
         average.sample_count[:known] = _numbers(pc.struct_field(rows, "sample_count"))
         for place, field in enumerate(MessageLoad._fields):
             average.load[place, :known] = pc.struct_field(rows, field).to_numpy(zero_copy_only=False)
@@ -154,7 +155,7 @@ def _bundles(stored: pa.Table, node: Numbers, count: int) -> BundleColumns:
 
 
 def _offsets(stored: pa.ChunkedArray) -> FoldedOffsets:
-    maps = _one_chunk(stored)
+    maps = one_chunk(stored)
     ends = maps.offsets.to_numpy()
     entries = slice(ends[0], ends[-1])
     bundle = np.repeat(np.arange(len(maps)), np.diff(ends))
@@ -187,7 +188,3 @@ def _offset_maps(folded: FoldedOffsets, count: int) -> pa.MapArray:
     return pa.MapArray.from_arrays(
         pa.array(ends), pa.array(folded.partition.astype(np.int32)), pa.array(folded.offset), type=kind
     )
-
-
-def _one_chunk(values: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)

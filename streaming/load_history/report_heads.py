@@ -19,6 +19,7 @@ from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.report_columns import are_plausible_reports
 from controlplane.core.bundles.load.sample_fold import Choice, Loads
 from controlplane.core.bundles.load.view import Resources
+from streaming.bundle_columns import one_chunk
 from streaming.load_history.processes import NodePlace, Process
 from streaming.storage import StoragePath
 from streaming.tables.table_files import read_in_parts
@@ -205,11 +206,6 @@ def _are_plausible(reports: pa.Table) -> Choice:
 def loads_of(samples: pa.StructArray) -> Loads:
     """The figures that rules of loads read."""
     return np.stack([pc.struct_field(samples, name).to_numpy(zero_copy_only=False) for name in MessageLoad._fields])
-
-
-def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array."""
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _parts(reports: pa.Table, path: str) -> pa.Table:

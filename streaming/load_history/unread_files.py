@@ -1,9 +1,10 @@
 """Files of ``load_reports`` with reports that are not written yet, and how many of them a step takes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from itertools import groupby
 from typing import Any, Final, NamedTuple
+
+from streaming.tables.day_files import start_of_day_ms
 
 FILE_FACTS: Final = (
     "path",
@@ -15,8 +16,6 @@ FILE_FACTS: Final = (
     "max.offset",
 )
 """What is to be known of files; statistics may be missing."""
-_EPOCH_DAY: Final = date(1970, 1, 1)
-_DAY_MS: Final = 86_400_000
 
 
 class UnreadFile(NamedTuple):
@@ -52,7 +51,7 @@ def unread_files(
 
 def _begins_ms(file: Mapping[str, Any]) -> int:
     told = file.get("min.append_time_ms")
-    return (file["partition.day"] - _EPOCH_DAY).days * _DAY_MS if told is None else int(told)
+    return start_of_day_ms(file["partition.day"]) if told is None else int(told)
 
 
 def _may_be_unread(file: Mapping[str, Any], positions: Mapping[int, int]) -> bool:

@@ -17,9 +17,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.sample_fold import are_plausible
+from streaming.bundle_columns import namespaces_of, one_chunk
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.load_history.processes import NodePlace, Process
-from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, loads_of, offsets_of, one_chunk
+from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, loads_of, offsets_of
 from streaming.records.record_rows import without_day
 from streaming.storage import StoragePath
 from streaming.tables.day_files import DayFiles
@@ -224,7 +225,7 @@ class _Sums:
             "bundle_id": sums["bundle_id"],
             "window_start_ms": of_reporter(starts_ms, pa.int64()),
             "node_id": of_reporter(node_ids, pa.string()),
-            "namespace": pc.replace_substring_regex(sums["bundle_id"], "(^|/)[^/]*$", ""),
+            "namespace": namespaces_of(sums["bundle_id"]),
             "window_ms": pa.repeat(self._window_ms, sums.num_rows),
             "partition": of_reporter(partitions, pa.int32()),
             "sums": _structs(sums, "sum", "sums"),

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from controlplane.errors import PrerequisiteError, UserError
+from streaming.config import DELTA_CATALOG
 from streaming.java_errors import root_reason
 from streaming.sql.ddl import statements, table_location
 from streaming.sql.spark import sentence_of
@@ -24,8 +25,6 @@ _METASTORE_SETTINGS: Final = (
 )
 """Each names a metastore; without any, Hive makes one in the working directory, which no other session looks for."""
 _CATALOG: Final = re.compile(r"spark\.sql\.catalog\.\w+")
-_DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-"""It keeps nothing itself, and asks the metastore."""
 _LOCATION: Final = re.compile(r"^Location: (.+)$", re.MULTILINE)
 
 
@@ -50,7 +49,7 @@ def refuse_without_metastore(session: SparkSession) -> None:
     if any(_hive_setting(session, name) for name in _METASTORE_SETTINGS):
         return
     given = session.sparkContext.getConf().getAll()
-    if not any(_CATALOG.fullmatch(name) and value != _DELTA_CATALOG for name, value in given):
+    if not any(_CATALOG.fullmatch(name) and value != DELTA_CATALOG for name, value in given):
         raise PrerequisiteError(
             "no metastore is configured, so no other session would find what is registered: give "
             "--conf spark.hadoop.hive.metastore.uris=thrift://HOST:9083, or "

@@ -27,6 +27,11 @@ TASK_RESULT_TYPE: Final = StructType(
 _TASK_RESULT_SCHEMA: Final = to_arrow_schema(TASK_RESULT_TYPE)
 
 
+def start_of_day_ms(day: date) -> int:
+    """When a day of the tables of history begins, in milliseconds since 1970."""
+    return (day - _EPOCH_DAY).days * _DAY_MS
+
+
 class DayFiles:
     """What one task writes of one table.
 

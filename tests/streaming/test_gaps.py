@@ -17,7 +17,7 @@ from controlplane.bootstrap.connections import kept_offsets
 from controlplane.config import DECISIONS, HEARTBEATS
 from controlplane.errors import LogContinuityError, PrerequisiteError
 from streaming.continuity.checkpoints import Checkpoint, make_checkpoint, move_aside, read_checkpoint
-from streaming.continuity.gaps import Gap, GapsTable, gaps_between, go_on, refuse_recreated, unrecorded
+from streaming.continuity.gaps import Gap, GapsTable, check_continuity, gaps_between, refuse_recreated, unrecorded
 from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE
 from streaming.jobs.records import start_records
@@ -56,7 +56,7 @@ class Stream:
 
     def check(self, *, accepts_gap: bool = False) -> None:
         """What a start does first."""
-        go_on(self.config, HEARTBEATS, self._kept(), NOW_MS, accepts_gap=accepts_gap)
+        check_continuity(self.config, HEARTBEATS, self._kept(), NOW_MS, accepts_gap=accepts_gap)
 
     def run(self) -> None:
         """Read all there is, and stop."""
@@ -241,7 +241,7 @@ def test_a_gap_in_the_decisions_is_not_passed(world: PipelineWorld) -> None:
     config = world.config()
     make_checkpoint(local(config.checkpoint_dir(DECISIONS)), world.cluster.topic(DECISIONS), {0: 5})
     with pytest.raises(LogContinuityError, match=r"decisions\[0\]@5 to 8, .* --accept-gap does not pass them"):
-        go_on(config, DECISIONS, {0: range(9, 12)}, NOW_MS, accepts_gap=True)
+        check_continuity(config, DECISIONS, {0: range(9, 12)}, NOW_MS, accepts_gap=True)
 
 
 @pytest.mark.parametrize(("kept", "told"), [({0: range(4)}, "ends at offset 4"), ({}, "is gone")])
@@ -250,7 +250,7 @@ def test_a_recreated_topic_is_not_passed(world: PipelineWorld, kept: dict[int, r
     config = world.config()
     make_checkpoint(local(config.checkpoint_dir(HEARTBEATS_TABLE.name)), world.cluster.topic(HEARTBEATS), {0: 5})
     with pytest.raises(LogContinuityError, match=rf"heartbeats\[0\] {told} in Kafka, but the stream goes on at 5"):
-        go_on(config, HEARTBEATS, kept, NOW_MS, accepts_gap=True)
+        check_continuity(config, HEARTBEATS, kept, NOW_MS, accepts_gap=True)
 
 
 def test_gaps_are_between_the_next_offset_and_the_first_that_is_kept() -> None:
