@@ -1,14 +1,12 @@
-"""How many processes run tests, and which tests with servers one of them runs; loaded by ``tests/conftest.py``.
+"""Which tests with servers one process runs, where several run side by side; loaded by ``tests/conftest.py``.
 
 A process runs the tests of a file one after the other, as fixtures of a module want it. Files that share what is slow
 to start are taken for one: the Spark session, the broker that asks for logins, the installed wheel's cluster.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Final
 
-import psutil
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -25,17 +23,6 @@ def group_of(nodeid: str) -> str:
     """The tests of one process have this in common: the first path of their group, or their file."""
     file = nodeid.partition("::")[0]
     return next((group[0] for group in SHARING if file.startswith(group)), file)
-
-
-def pytest_xdist_auto_num_workers() -> int | None:
-    """For ``-n logical`` and ``-n auto`` three processes for two cores: a third of the tests' time is waiting.
-
-    pytest-xdist's own variable for the number goes before it.
-    """
-    if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
-        return None
-    cores = psutil.cpu_count() or 1
-    return cores + cores // 2
 
 
 class SharedServersScheduling(LoadFileScheduling):  # type: ignore[misc]  # a library without types

@@ -3,16 +3,9 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 
-from tests.side_by_side import (
-    SHARING,
-    SharedServersScheduling,
-    group_of,
-    pytest_xdist_auto_num_workers,
-    pytest_xdist_make_scheduler,
-)
+from tests.side_by_side import SHARING, SharedServersScheduling, group_of, pytest_xdist_make_scheduler
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,13 +29,3 @@ def test_only_whole_files_are_kept_together(dist: str, *, ours: bool) -> None:
     config = SimpleNamespace(getvalue={"dist": dist, "tx": ["popen"]}.__getitem__, option=SimpleNamespace(debug=False))
     made = pytest_xdist_make_scheduler(config, None)  # type: ignore[arg-type]  # as much of them as is looked at
     assert isinstance(made, SharedServersScheduling) is ours
-
-
-@pytest.mark.parametrize(("cores", "processes"), [(1, 1), (2, 3), (8, 12), (None, 1)])
-def test_more_processes_than_cores(monkeypatch: pytest.MonkeyPatch, cores: int | None, processes: int) -> None:
-    """While one waits another works; a number that is asked for is taken."""
-    monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
-    monkeypatch.setattr(psutil, "cpu_count", lambda: cores)
-    assert pytest_xdist_auto_num_workers() == processes
-    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "7")
-    assert pytest_xdist_auto_num_workers() is None
