@@ -217,7 +217,7 @@ def _check_member(payload: Heartbeat | LoadReport | NodeJoined | NodeLeaving | N
     if not payload.node_id:
         raise InvalidInputError("empty_node_id", "node_id is empty: every node has a name")
     if (size_bytes := len(payload.node_id.encode(errors="surrogatepass"))) > MAX_NODE_ID_BYTES:
-        detail = f"node_id has {size_bytes} bytes, at most {MAX_NODE_ID_BYTES}: {payload.node_id[:40]!r}..."
+        detail = f"node_id has {size_bytes} bytes, at most {MAX_NODE_ID_BYTES}: {payload.node_id!r:.80}"
         raise InvalidInputError("long_node_id", detail)
     if not 1 <= payload.incarnation <= MAX_INCARNATION:
         raise InvalidInputError(

@@ -53,6 +53,7 @@ class ContinuousStarts:
         Raises:
             LogContinuityError: records are missing, or the topic was recreated.
             PrerequisiteError: its checkpoint is damaged.
+            RetryableError: the checkpoint's storage does not answer.
         """
         if name in TABLE_OF_TOPIC:
             try:

@@ -56,6 +56,7 @@ def run(
             writes them, or a checkpoint is missing or damaged.
         FencedError: another pipeline has taken the tables over.
         LogUnavailableError: a stream failed too often in a row; the message contains its last failure.
+        RetryableError: the checkpoints' storage does not answer at the start.
         LogContinuityError: the decision log has a gap, Kafka no longer has what was not read, or a topic was recreated.
         UnsupportedFeatureLevelError: a newer version wrote a decision.
         ConfigurationError: Kafka refuses the login, or does not allow what the pipeline needs.
