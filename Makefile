@@ -43,6 +43,10 @@ test: ## Run every test on one broker; the summaries say why a test was skipped 
 	case "$$quick $$servers $$alone" in \
 		"5 5 5") exit 1;; [05]" "[05]" "[05]) ;; *) exit 1;; esac
 
+.PHONY: thorough
+thorough: ## Run every test at its full size: more examples, longer logs, deeper searches, in some two hours
+	@CONTROLPLANE_TEST_THOROUGH=1 $(MAKE) test ARGS="$(ARGS)"
+
 .PHONY: test-fast
 test-fast: ## Run the tests that need no Java, on every core: two minutes on two cores
 	@$(PREPARE) -- python -m pytest -n logical --hypothesis-profile=fast -m "$(FAST)" $(ARGS)

@@ -11,13 +11,15 @@ import hypothesis
 import pytest
 import structlog
 
+from tests.helpers.sizes import sized
+
 pytest_plugins = ["tests.fixtures", "tests.broker_clusters", "tests.side_by_side"]
 
 CONTAINERS_VARIABLE = "CONTROLPLANE_TEST_CONTAINERS"
 LONG_TIMEOUT_S = 600
 
 # A busy machine makes examples slow, not wrong; the blob lets anybody repeat a failure.
-hypothesis.settings.register_profile("project", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("project", deadline=None, print_blob=True, max_examples=sized(40, 200))
 # For `make test-fast`: fewer examples, unless a test asks for a number that is no multiple of the profile's.
 hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("project"), max_examples=25)
 hypothesis.settings.load_profile("project")

@@ -93,7 +93,22 @@ SEARCHES: tuple[Search, ...] = (
     HandoffSearch("a leadership moves with a copy", 5),
     HandoffSearch("a leadership moves in sync", 4),
 )
-"""Enough for a million worlds and for every row of the tables, and quick enough for every change."""
+"""Enough for every row of the tables."""
+SHALLOW_SEARCHES: Final[tuple[Search, ...]] = (
+    ControllerSearch(2, Start.COLD, 12),
+    ControllerSearch(2, Start.CONTESTED, 11),
+    ControllerSearch(3, Start.CONTESTED, 7),
+    NodeSearch(1, in_all_ways=True, depth=8),
+    NodeSearch(2, in_all_ways=False, depth=7),
+    HandoffSearch("a bundle is transferred", 4),
+    HandoffSearch("a bundle is unloaded", 3),
+    HandoffSearch("a bundle is split by number", 3),
+    HandoffSearch("a bundle is split by its owner", 3),
+    HandoffSearch("a namespace is deleted", 3),
+    HandoffSearch("a leadership moves with a copy", 4),
+    HandoffSearch("a leadership moves in sync", 3),
+)
+"""Quick enough for every change: those that end, a step or two less deep."""
 
 
 def rows_of_tables() -> set[str]:
