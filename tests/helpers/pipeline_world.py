@@ -13,12 +13,15 @@ from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.inputs import encode_input
 from controlplane.config import LOAD_REPORTS, ClusterConfig, KafkaConfig
 from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
+from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
 from streaming.contracts.table import TableContract
 from streaming.sql import spark_tables
 from tests.helpers.end_markers import await_end_markers
 
 UNKNOWN_USAGE = ResourceUsage(-1.0, -1.0)
+EAGER_RULES = LoadRuleConfig(split=SplitSettings(max_message_rate_per_s=1), evaluation_interval_ms=1)
+"""Every batch is evaluated, and every bundle with traffic is to be split."""
 
 
 def bundle_load(bundle_id: str, rate_per_s: float = 10.0, bytes_per_s: float = 1_000.0, topics: int = 3) -> BundleLoad:

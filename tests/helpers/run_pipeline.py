@@ -7,11 +7,11 @@ from pathlib import Path
 
 from controlplane.bootstrap.connections import kept_offsets
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.embedded.jars import spark_jars
 from controlplane.embedded.java import find_java
-from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
+from streaming.config import PipelineConfig, SparkConfig
 from streaming.jobs.pipeline import run
+from tests.helpers.pipeline_world import EAGER_RULES
 
 
 def main(servers: str, cluster: str, folder: str, batch_size: str, master: str = "") -> None:
@@ -22,7 +22,7 @@ def main(servers: str, cluster: str, folder: str, batch_size: str, master: str =
         kafka=KafkaConfig(servers),
         warehouse_dir=Path(folder),
         spark=SparkConfig(jars=spark_jars(), java_home=find_java().home, master=master),
-        rules=LoadRuleConfig(split=SplitSettings(max_message_rate_per_s=1), evaluation_interval_ms=1),
+        rules=EAGER_RULES,
         bucket_count=2,
         trigger_interval_ms=1_000,
         history_window_ms=60_000,

@@ -61,7 +61,7 @@ def run(
     source = random.Random(seed)
     log = folder / "pipeline.log"
     killer = PipelineKiller(world, source, log, batch_size, cluster)
-    traffic = Traffic(world, seed)
+    traffic = Traffic(world, seed, minutes)
     traffic.start()
     try:
         began_s = time.monotonic()
@@ -69,8 +69,8 @@ def run(
             kind = killer.live_and_die()
             tell(f"{time.monotonic() - began_s:6.0f} s  {kind.name.lower().replace('_', ' ')}: {kind.value}")
     finally:
-        traffic.stop()
-    verdict = Verdict(world)
+        sent = traffic.stop()
+    verdict = Verdict(world, sent)
     began_s = time.monotonic()
     with running(world, log, batch_size, cluster.master if cluster else ""):
         _work_off(verdict)

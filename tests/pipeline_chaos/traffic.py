@@ -1,8 +1,11 @@
 """What nodes, operators and leaders write while the pipeline is killed: reports, joins, intents, decisions."""
 
+import math
 import random
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
 from typing import Final
@@ -22,8 +25,10 @@ from tests.helpers.pipeline_world import PipelineWorld, random_report
 
 NODES: Final = 12
 BUNDLES_EACH: Final = 8
-_DRAINS: Final = 60
 _FLUSH_S: Final = 60.0
+_INTENT_EVERY: Final = 3
+_DECISION_EVERY: Final = 8
+_DECISIONS_OF_A_DRAIN: Final = 2
 
 
 class Traffic:
@@ -35,40 +40,52 @@ class Traffic:
     Args:
         world: the cluster.
         seed: of all choices.
+        minutes: for how long there are decisions to be sent, at least.
         rounds_per_s: how often each node reports, and sends a heartbeat.
     """
 
-    def __init__(self, world: PipelineWorld, seed: int, rounds_per_s: float = 5.0) -> None:
+    def __init__(self, world: PipelineWorld, seed: int, minutes: float, rounds_per_s: float = 5.0) -> None:
         self._world = world
         self._source = random.Random(seed)
         self._interval_s = 1 / rounds_per_s
-        self._producer = Producer({"bootstrap.servers": world.kafka.bootstrap_servers, "linger.ms": 5})
+        self._producer = Producer(
+            {"bootstrap.servers": world.kafka.bootstrap_servers, "linger.ms": 5, "enable.idempotence": True}
+        )
         self._incarnations = dict.fromkeys((f"n{number}" for number in range(NODES)), 1)
-        self._decisions: Iterator[Decision] = iter(eventful_decisions(_DRAINS))
+        decisions = math.ceil(minutes * 60 * rounds_per_s / _DECISION_EVERY)
+        self._decisions: Iterator[Decision] = iter(eventful_decisions(math.ceil(decisions / _DECISIONS_OF_A_DRAIN)))
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="traffic")
-        self.sent: Mapping[str, int] = dict.fromkeys((LOAD_REPORTS, HEARTBEATS, MEMBERSHIP, INTENTS, DECISIONS), 0)
+        self._executor = ThreadPoolExecutor(1, "traffic")
+        self._sending: Future[None] | None = None
+        self._sent: Counter[str] = Counter()
 
     def start(self) -> None:
         """Begin to send."""
-        self._thread.start()
+        self._sending = self._executor.submit(self._send_until_stopped)
 
-    def stop(self) -> None:
-        """Send no more, and wait until Kafka has all of it."""
+    def stop(self) -> Mapping[str, int]:
+        """Send no more, and wait until Kafka has all of it; how many records of each topic it has.
+
+        Raises:
+            Exception: what ended the sending before.
+        """
         self._stop.set()
-        self._thread.join()
+        with self._executor:
+            if self._sending is not None:
+                self._sending.result()
         assert self._producer.flush(_FLUSH_S) == 0
+        return self._sent
 
-    def _run(self) -> None:
+    def _send_until_stopped(self) -> None:
         for number in count():
             if self._stop.wait(self._interval_s):
                 return
             for place, node_id in enumerate(self._incarnations):
                 self._of_node(node_id, place, number)
-            if number % 3 == 0:
+            if number % _INTENT_EVERY == 0:
                 intent = Intent(f"asked-{number}", "drain_node", "chaos", {"node": "n1"})
                 self._send(INTENTS, intent.intent_id, encode_input(intent))
-            decision = next(self._decisions, None) if number % 4 == 0 else None
+            decision = next(self._decisions, None) if number % _DECISION_EVERY == 0 else None
             if decision is not None:
                 for part in encode_decision(decision):
                     self._send(DECISIONS, "", part)
@@ -90,4 +107,4 @@ class Traffic:
 
     def _send(self, topic: str, key: str, value: bytes) -> None:
         self._producer.produce(self._world.cluster.topic(topic), value=value, key=key.encode() or None)
-        self.sent = {**self.sent, topic: self.sent[topic] + 1}
+        self._sent[topic] += 1

@@ -27,18 +27,25 @@ from streaming.contracts.loads import (
     SHED_CANDIDATES_TABLE,
     SPLIT_CANDIDATES_TABLE,
 )
-from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE
+from streaming.contracts.records import (
+    DEAD_LETTERS_TABLE,
+    DECISIONS_TABLE,
+    LOAD_REPORTS_TABLE,
+    TABLE_OF_TOPIC,
+    TICKS_TABLE,
+)
 from streaming.contracts.table import TableContract
 from streaming.load_history.follower import APP_ID, position_name
 from streaming.records.decision_rows import LogRecord, decision_rows
 from streaming.records.tick_rows import PlacedTick, ticks_of
 from streaming.tables.created_tables import create_missing
 from streaming.tables.driver_tables import DriverTable
-from tests.helpers.pipeline_world import PipelineWorld
+from tests.helpers.pipeline_world import EAGER_RULES, PipelineWorld
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row
 from tests.helpers.plain_windows import Added, added_up, plain_windows
 from tests.helpers.sources import everything_in
+from tests.pipeline_chaos.evaluations import batches_of, plain_candidates, stored_candidates
 
 Place: TypeAlias = tuple[int, int]
 _INPUTS: Final = (LOAD_REPORTS, HEARTBEATS, MEMBERSHIP, INTENTS)
@@ -79,10 +86,12 @@ class Verdict:
 
     Args:
         world: the cluster and its tables.
+        sent: how many records were sent to each topic.
     """
 
-    def __init__(self, world: PipelineWorld) -> None:
+    def __init__(self, world: PipelineWorld, sent: Mapping[str, int]) -> None:
         self._world = world
+        self._sent = sent
         self._records = {topic: self._read(topic) for topic in (*_INPUTS, DECISIONS)}
         self._usable: dict[str, list[tuple[RawRecord, object]]] = {}
         self._refused: dict[str, list[RawRecord]] = {}
@@ -109,7 +118,15 @@ class Verdict:
 
     def problems(self) -> list[str]:
         """What is wrong with the tables, as sentences."""
-        parts = (self._inputs, self._decisions, self._changes, self._loads, self._load_history, self._candidates)
+        parts = (
+            self._topics,
+            self._inputs,
+            self._decisions,
+            self._changes,
+            self._loads,
+            self._load_history,
+            self._candidates,
+        )
         return [problem for part in parts for problem in part()]
 
     def _read(self, topic: str) -> Sequence[RawRecord]:
@@ -118,6 +135,11 @@ class Verdict:
     def _rows(self, table: TableContract, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = DriverTable(self._world.warehouse_dir, table, "").rows(columns=columns).to_pylist()
         return rows
+
+    def _topics(self) -> Iterator[str]:
+        for topic, count in self.counts.items():
+            if count != self._sent[topic]:
+                yield f"{topic}: {count} records are in the topic, and {self._sent[topic]} were sent"
 
     def _inputs(self) -> Iterator[str]:
         for topic in _INPUTS:
@@ -203,14 +225,12 @@ class Verdict:
             yield PlacedReport(place, report.node_id, report.incarnation, resources, report.version, report.bundles)
 
     def _candidates(self) -> Iterator[str]:
-        """Those in the topic are those in the tables, where each is once; the topic may have one again."""
+        """Those that the batches give are in the tables, each once, and in the topic, where one may be again."""
+        kept = [*stored_candidates(*(self._rows(table) for table in (SPLIT_CANDIDATES_TABLE, SHED_CANDIDATES_TABLE)))]
+        batches = batches_of(self._world.warehouse_dir / LOAD_REPORTS_TABLE.name)
+        yield from each_once("candidates", plain_candidates(self._placed_reports(), batches, EAGER_RULES), kept)
         produced = {decode_candidate(record.value or b"").candidate_id for record in self._read(CANDIDATES)}
-        kept = [
-            row["candidate_id"]
-            for table in (SPLIT_CANDIDATES_TABLE, SHED_CANDIDATES_TABLE)
-            for row in self._rows(table, ("candidate_id",))
-        ]
-        yield from each_once("candidates", produced, kept)
+        yield from each_once("candidates of the topic", (each.candidate_id for each in kept), produced)
 
 
 def _rounded(added: Added) -> tuple[object, ...]:
