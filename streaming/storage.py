@@ -5,6 +5,7 @@ Both are addressed alike, as :class:`pathlib.Path` does it, so what opens tables
 
 import functools
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 _SCHEMES: Final = ("s3a", "s3")
-_FILE_SCHEME: Final = "file://"
+_FILE_URI: Final = re.compile(r"file:(?:/|///)(?!/)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +120,13 @@ StoragePath: TypeAlias = Path | ObjectPath
 
 
 def storage_path(place: str) -> StoragePath:
-    """The place that a person names: a path, ``file:///path``, or ``s3a://bucket/prefix``.
+    """The place that a person names: a path, ``file:/path``, ``file:///path``, or ``s3a://bucket/prefix``.
 
     Raises:
         ConfigurationError: the scheme is another one, or the bucket is missing.
     """
-    if place.startswith(_FILE_SCHEME):
-        return Path(place.removeprefix(_FILE_SCHEME))
+    if _FILE_URI.match(place):
+        return Path(place.removeprefix("file:").removeprefix("//"))
     scheme, separator, rest = place.partition("://")
     if not separator:
         return Path(place)

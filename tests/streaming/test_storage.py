@@ -17,6 +17,7 @@ from tests.helpers.s3_server import s3_server
         ("/shared/delta", Path("/shared/delta")),
         ("delta", Path("delta")),
         ("file:///shared/delta", Path("/shared/delta")),
+        ("file:/shared/delta", Path("/shared/delta")),
         ("s3a://bucket/eu/delta/", ObjectPath("bucket", "eu/delta")),
         ("s3://bucket", ObjectPath("bucket", "")),
     ],
@@ -26,7 +27,7 @@ def test_a_place_is_a_path_or_a_uri(text: str, place: StoragePath) -> None:
     assert storage_path(text) == place
 
 
-@pytest.mark.parametrize("text", ["hdfs://host/delta", "s3a:///delta", "gs://bucket/delta"])
+@pytest.mark.parametrize("text", ["hdfs://host/delta", "s3a:///delta", "gs://bucket/delta", "file://host/delta"])
 def test_other_schemes_are_refused(text: str) -> None:
     """With what is taken in their place."""
     with pytest.raises(ConfigurationError, match="is no place for tables: give a path, or s3a://BUCKET/PREFIX"):
