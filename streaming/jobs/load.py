@@ -91,7 +91,8 @@ class LoadStream:
             writer: the query's id: a batch is known by it and its number.
             batch_id: the number, the same when the batch is repeated after a crash.
         """
-        reports, bundles = (self._table(each, writer) for each in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE))
+        tables = (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE)
+        reports, bundles, nodes = (self._table(each, writer) for each in tables)
         weights = self._config.rules.shed.weights
         in_parts = records.coalesce(self._config.spark.cores)
         decoded = decoded_reports(
@@ -104,6 +105,8 @@ class LoadStream:
             if summary.refused:
                 self._refuse(decoded, summary.refused)
             if summary.newest_ms is None:
+                if not nodes.has(batch_id):  # its number there says that the batch is done
+                    nodes.append((), batch_id)
                 return
             if summary.has_implausible_figures:
                 self._tell_implausible_figures(decoded)
@@ -116,7 +119,6 @@ class LoadStream:
         for node in newest_nodes(summary.incarnations):
             self._nodes[node.node_id] = node.after(self._nodes.get(node.node_id))
         self._evaluate(records.sparkSession, summary.newest_ms, writer, batch_id)
-        nodes = self._table(BROKER_LOAD_TABLE, writer)
         if not nodes.has(batch_id):
             nodes.replace(map(node_row, self._nodes.values()), batch_id)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client import CollectorRegistry
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.config import DECISIONS
@@ -19,6 +19,7 @@ from streaming.jobs.decision_log import DecisionLogWriter, start_decisions
 from streaming.jobs.restarts import stopping_error
 from streaming.metrics import PipelineMetrics
 from streaming.sql.local import LocalEngine
+from streaming.tables.driver_tables import DriverTable
 from tests.golden.samples import sample_of
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 
@@ -30,6 +31,12 @@ PART_BYTES = 700
 def numbered(*decisions: Decision) -> list[Decision]:
     """The decisions with seq 1, 2, ..."""
     return [replace(decision, seq=Seq(number)) for number, decision in enumerate(decisions, start=1)]
+
+
+def batch_of(spark: SparkSession, values: Sequence[bytes | None]) -> DataFrame:
+    """Records of the log, from offset 0 on."""
+    rows = [(0, offset, 1_000, None, value) for offset, value in enumerate(values)]
+    return spark.createDataFrame(rows, "partition int, offset long, append_time_ms long, key binary, value binary")
 
 
 def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWorld) -> None:
@@ -73,8 +80,7 @@ def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWo
 def test_a_repeated_batch_adds_nothing(spark: SparkSession, world: PipelineWorld) -> None:
     """After a crash behind the commit, and before Spark noted that the batch is done."""
     values = [part for decision in numbered(SMALL, LARGE) for part in encode_decision(decision)]
-    rows = [(0, offset, 1_000, None, value) for offset, value in enumerate([b"foreign", *values])]
-    batch = spark.createDataFrame(rows, "partition int, offset long, append_time_ms long, key binary, value binary")
+    batch = batch_of(spark, [b"foreign", *values])
     passed_over = []
     for _ in range(2):
         registry = CollectorRegistry()
@@ -85,11 +91,33 @@ def test_a_repeated_batch_adds_nothing(spark: SparkSession, world: PipelineWorld
     assert passed_over == [1, 0]
 
 
+@pytest.mark.parametrize("values", [[], [b"foreign", None]])
+def test_a_batch_without_decisions_leaves_its_number(
+    spark: SparkSession, world: PipelineWorld, values: list[bytes | None]
+) -> None:
+    """Such as one of aborted transactions alone: a table without its number is older than the checkpoint."""
+    writer = DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry()))
+    writer.write(batch_of(spark, values), "app", 0)
+    table = DriverTable(world.warehouse_dir, DECISIONS_TABLE, "app")
+    assert (table.written_version, table.is_empty) == (0, True)
+
+
+def test_decisions_that_do_not_follow_the_table_are_not_written(spark: SparkSession, world: PipelineWorld) -> None:
+    """The table is an older copy, so that its checkpoint is ahead: decisions would be left out."""
+    values = [part for decision in numbered(SMALL, LARGE, SMALL) for part in encode_decision(decision)]
+    first, _, *later = values
+    writer = DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry()))
+    writer.write(batch_of(spark, [first]), "app", 0)
+    again = DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry()))
+    with pytest.raises(LogContinuityError, match=r"decisions .* ends with decision 1, .* decision 3: .* rebuild-check"):
+        again.write(batch_of(spark, [b"foreign", *later]), "app", 2)
+    assert [row["seq"] for row in world.rows(spark, DECISIONS_TABLE)] == [1]
+
+
 def test_a_missing_part_stops_the_pipeline(spark: SparkSession, world: PipelineWorld) -> None:
     """The executor's error is known by its name: another start would meet it again."""
     first, _, *others = encode_decision(LARGE, PART_BYTES)
-    rows = [(0, offset, 1_000, None, value) for offset, value in enumerate((first, *others))]
-    batch = spark.createDataFrame(rows, "partition int, offset long, append_time_ms long, key binary, value binary")
+    batch = batch_of(spark, [first, *others])
     with pytest.raises(PySparkException) as failed:
         DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry())).write(batch, "app", 1)
     assert isinstance(stopping_error(str(failed.value), world.kafka), LogContinuityError)

@@ -26,6 +26,7 @@ from streaming.jobs.load import start_load
 from streaming.jobs.records import start_records
 from streaming.load.bucket_fold import bucket_numbers
 from streaming.metrics import PipelineMetrics
+from streaming.tables.driver_tables import DriverTable
 from tests.golden.samples import damaged
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report, read_all
 
@@ -185,11 +186,12 @@ def test_reports_of_replaced_processes_do_not_count(spark: SparkSession, world: 
 
 
 def test_a_batch_with_nothing_usable_changes_no_averages(spark: SparkSession, world: PipelineWorld) -> None:
-    """Its records are dead letters, and the stream goes on."""
+    """Its records are dead letters, its number is in the table that is written last, and the stream goes on."""
     world.send(LOAD_REPORTS, b"node-1", b"junk")
     config, metrics = world.config(), PipelineMetrics(CollectorRegistry())
-    read_all(lambda: start_load(spark, config, metrics))
+    query = read_all(lambda: start_load(spark, config, metrics))
     assert world.rows(spark, BUNDLE_LOAD_TABLE) == world.rows(spark, BROKER_LOAD_TABLE) == []
+    assert DriverTable(world.warehouse_dir, BROKER_LOAD_TABLE, str(query.id)).written_version == 0, "the batch is done"
     world.report(load_report("node-1"))
     read_all(lambda: start_load(spark, config, metrics))
     assert [row["bundle_count"] for row in world.rows(spark, BROKER_LOAD_TABLE)] == [0]
