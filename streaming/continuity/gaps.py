@@ -10,8 +10,9 @@ from controlplane.config import DECISIONS
 from controlplane.errors import LogContinuityError
 from streaming.config import PipelineConfig
 from streaming.continuity.checkpoints import Checkpoint, Offsets, move_behind, read_checkpoint
+from streaming.contracts.catalog import LAST_TABLE
 from streaming.contracts.gaps import GAPS_TABLE
-from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
+from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
 from streaming.tables.warehouse import HOW_TO_MEND
@@ -149,9 +150,9 @@ def check_continuity(
 
 def written_up_to(config: PipelineConfig, topic: str, checkpoint: Checkpoint) -> Offsets:
     """The next offset of each partition that is not in the tables: a batch may be in them that is not committed."""
-    tables = [DriverTable(config.warehouse_dir, table, checkpoint.query_id) for table in tables_of(topic)]
+    last = LAST_TABLE.get(topic, TABLE_OF_TOPIC[topic])
     batch = checkpoint.batch
-    is_written = batch is not None and all(table.has(batch) for table in tables)
+    is_written = batch is not None and DriverTable(config.warehouse_dir, last, checkpoint.query_id).has(batch)
     return checkpoint.end if is_written else checkpoint.begin
 
 

@@ -2,26 +2,22 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import structlog
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from controlplane.config import HEARTBEATS, LOAD_REPORTS, ClusterConfig
+from controlplane.config import ClusterConfig
 from controlplane.errors import PrerequisiteError
 from streaming.continuity.checkpoints import Offsets, make_checkpoint, move_aside, stored_query_id
 from streaming.continuity.gaps import GapsTable, KeptOffsets
 from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
-from streaming.contracts.loads import BROKER_LOAD_TABLE
-from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE, tables_of
-from streaming.contracts.table import TableContract
+from streaming.contracts.catalog import LAST_TABLE
+from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
 from streaming.tables.warehouse import HOW_TO_MEND
-
-_LAST_TABLE: Final[Mapping[str, TableContract]] = {HEARTBEATS: TICKS_TABLE, LOAD_REPORTS: BROKER_LOAD_TABLE}
-"""The table that a stream writes last, after that of its topic, of streams that write several."""
 
 _log = structlog.get_logger(__name__)
 
@@ -66,7 +62,7 @@ def rebuild_checkpoint(
     there = kept(topic)
     query_id = stored_query_id(folder)
     former = move_aside(folder)
-    if query_id is not None and topic in _LAST_TABLE:
+    if query_id is not None and topic in LAST_TABLE:
         _take_back_partial_batch(warehouse_dir, topic, query_id, there)
     stored = joined_extents(stored_offsets(warehouse_dir, table).extents(topic) for table in tables_of(topic))
     begin = {partition: offsets.start for partition, offsets in there.items()}
@@ -82,7 +78,7 @@ def rebuild_checkpoint(
 def _take_back_partial_batch(warehouse_dir: StoragePath, topic: str, query_id: str, kept: Mapping[int, range]) -> None:
     """Give the topic's table the version before a batch that the stream's last table does not have."""
     contract = TABLE_OF_TOPIC[topic]
-    first, last = (DriverTable(warehouse_dir, each, query_id) for each in (contract, _LAST_TABLE[topic]))
+    first, last = (DriverTable(warehouse_dir, each, query_id) for each in (contract, LAST_TABLE[topic]))
     batch = first.written_version
     if batch is None or last.has(batch):
         return

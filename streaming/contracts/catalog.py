@@ -1,7 +1,10 @@
-"""All tables, in the order in which the reference page shows them."""
+"""All tables, in the order in which the reference page shows them; and which of them a stream writes last."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
+from controlplane.config import HEARTBEATS, LOAD_REPORTS
 from streaming.contracts.changes import (
     BUNDLE_CHANGES_TABLE,
     BUNDLES_TABLE,
@@ -50,3 +53,8 @@ ALL_TABLES: Final[tuple[TableContract, ...]] = (
     SHED_CANDIDATES_TABLE,
     GAPS_TABLE,
 )
+
+LAST_TABLE: Final[Mapping[str, TableContract]] = MappingProxyType(
+    {HEARTBEATS: TICKS_TABLE, LOAD_REPORTS: BROKER_LOAD_TABLE}
+)
+"""The table that a topic's stream writes last, of streams that write several: a batch that it has is in all of them."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -14,12 +15,22 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from controlplane.bootstrap.connections import kept_offsets
-from controlplane.config import DECISIONS, HEARTBEATS
+from controlplane.config import DECISIONS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP, ClusterConfig, KafkaConfig
 from controlplane.errors import LogContinuityError, PrerequisiteError
+from streaming.config import PipelineConfig, SparkConfig
 from streaming.continuity.checkpoints import Checkpoint, make_checkpoint, move_aside, read_checkpoint
-from streaming.continuity.gaps import Gap, GapsTable, check_continuity, gaps_between, refuse_recreated, unrecorded
+from streaming.continuity.gaps import (
+    Gap,
+    GapsTable,
+    check_continuity,
+    gaps_between,
+    refuse_recreated,
+    unrecorded,
+    written_up_to,
+)
 from streaming.contracts.gaps import GAPS_TABLE
-from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE
+from streaming.contracts.loads import BROKER_LOAD_TABLE
+from streaming.contracts.records import HEARTBEATS_TABLE, LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE, TICKS_TABLE
 from streaming.jobs.records import start_records
 from streaming.metrics import PipelineMetrics
 from streaming.tables.created_tables import create_missing
@@ -234,6 +245,18 @@ def test_damaged_checkpoints_are_told(stream: Stream, world: PipelineWorld) -> N
         shutil.copy(kept / "offsets" / "1", whole / "offsets" / "1")
     with pytest.raises(PrerequisiteError, match=r"of .*heartbeats, not of another"):
         read_checkpoint(whole, "another")
+
+
+@pytest.mark.parametrize("topic", [HEARTBEATS, LOAD_REPORTS, MEMBERSHIP])
+def test_a_batch_is_written_when_every_table_of_its_stream_has_it(warehouse_dir: Path, topic: str) -> None:
+    """Of load reports also the averages and the dead letters, which are written before ``broker_load``."""
+    config = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), warehouse_dir, SparkConfig(jars=()))
+    checkpoint = Checkpoint(warehouse_dir, "app", 1, {0: 2}, {0: 4}, is_committed=False, planned_at_ms=1)
+    tables = {HEARTBEATS: (HEARTBEATS_TABLE, TICKS_TABLE), LOAD_REPORTS: (LOAD_REPORTS_TABLE, BROKER_LOAD_TABLE)}
+    for table in tables.get(topic, (MEMBERSHIP_TABLE,)):
+        assert written_up_to(config, topic, checkpoint) == checkpoint.begin
+        DriverTable(warehouse_dir, table, "app").append((), 1)
+    assert written_up_to(config, topic, checkpoint) == checkpoint.end
 
 
 def test_a_gap_in_the_decisions_is_not_passed(world: PipelineWorld) -> None:
