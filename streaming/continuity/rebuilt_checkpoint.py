@@ -85,15 +85,25 @@ def _take_back_partial_batch(warehouse_dir: StoragePath, topic: str, query_id: s
     place = str(warehouse_dir / contract.name)
     try:
         before = _version_before(place, query_id, batch)
-        ends = StoredOffsets(warehouse_dir, contract, version=before).extents(topic)
-        is_lost = any(offsets.start > ends[partition].stop for partition, offsets in kept.items() if partition in ends)
-        if is_lost:
+        with_batch, without = (StoredOffsets(warehouse_dir, contract, version=each) for each in (None, before))
+        if _is_lost(topic, with_batch, without, kept):
             _log.warning("Kafka no longer has the newest batch: it is in a part of the tables only", topic=topic)
         else:
             DeltaTable(place).restore(before)
     except DeltaError as error:
         message = f"the newest batch of {place} cannot be taken back, because an older version is gone: {error}"
         raise PrerequisiteError(f"{message}; {HOW_TO_MEND}") from error
+
+
+def _is_lost(topic: str, with_batch: StoredOffsets, without: StoredOffsets, kept: Mapping[int, range]) -> bool:
+    """Whether Kafka no longer has all rows of a batch; of a partition in which the batch has none, nothing is asked."""
+    ends = {partition: offsets.stop for partition, offsets in without.extents(topic).items()}
+    for partition, offsets in with_batch.extents(topic).items():
+        own = with_batch.within(topic, partition, range(ends.get(partition, 0), offsets.stop)).tolist()
+        there = kept.get(partition, range(0))
+        if own and (own[0] not in there or own[-1] not in there):
+            return True
+    return False
 
 
 def _version_before(place: str, query_id: str, batch: int) -> int:

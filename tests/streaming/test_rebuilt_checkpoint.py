@@ -1,15 +1,17 @@
 """A checkpoint made anew from tables of which some have the newest batch and some have not."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import pytest
 
 from controlplane.codec.framing import default_framing
 from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
 from streaming.continuity.checkpoints import make_checkpoint, move_aside, read_checkpoint
-from streaming.continuity.rebuilt_checkpoint import rebuild_checkpoint
-from streaming.continuity.stored_offsets import joined_extents, stored_offsets
+from streaming.continuity.rebuilt_checkpoint import RebuiltCheckpoint, rebuild_checkpoint
+from streaming.continuity.stored_offsets import stored_offsets
 from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE, tables_of
 from streaming.records.decode import RawRow
 from streaming.records.record_rows import record_rows, table_of, without_day
@@ -21,7 +23,9 @@ from tests.helpers.log_tables import busy_world
 from tests.helpers.recorded_log import RecordedLog
 
 CLUSTER = ClusterConfig("c")
-RECORDS = RecordedLog(busy_world()).records[TopicPartition(HEARTBEATS, 2)]
+LOG = RecordedLog(busy_world()).records
+IDLE, OTHER, RECORDS = (LOG[TopicPartition(HEARTBEATS, partition)] for partition in (0, 1, 2))
+"""Each has a heartbeat at offset 1 and ticks all the time; the last two have heartbeats behind offset 40, too."""
 FIRST, SECOND = RECORDS[:40], RECORDS[40:]
 
 
@@ -41,28 +45,37 @@ def write(folder: Path, query_id: str, batch: int, records: Sequence[RawRecord],
             table.append_files(files.close(), batch)
 
 
-def there(folder: Path) -> list[int]:
-    """The offsets in both tables, as often as they are there."""
+def there(folder: Path, partition: int = 2) -> list[int]:
+    """The offsets of a partition in both tables, as often as they are there."""
     tables = [stored_offsets(folder, table) for table in tables_of(HEARTBEATS)]
-    ends = joined_extents(each.extents(HEARTBEATS) for each in tables)
-    return sorted(offset for each in tables for offset in each.within(HEARTBEATS, 2, range(ends[2].stop)).tolist())
+    return sorted(offset for each in tables for offset in each.within(HEARTBEATS, partition, range(100)).tolist())
 
 
 class Damaged:
     """Tables of which some have the stream's newest batch, and a checkpoint that is damaged."""
 
-    def __init__(self, folder: Path, written: Sequence[str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        written: Sequence[str],
+        first: Sequence[RawRecord] = FIRST,
+        second: Sequence[RawRecord] = SECOND,
+    ) -> None:
         self.folder = folder
         self.checkpoint = folder / "_checkpoints" / "heartbeats"
         create_missing(folder, bucket_count=2)
         self.query_id = make_checkpoint(self.checkpoint, CLUSTER.topic(HEARTBEATS), {2: 0})
-        write(folder, self.query_id, 4, FIRST, ("heartbeats", "ticks"))
-        write(folder, self.query_id, 5, SECOND, written)
+        write(folder, self.query_id, 4, first, ("heartbeats", "ticks"))
+        write(folder, self.query_id, 5, second, written)
         (self.checkpoint / "offsets" / "0").write_bytes(b"")
 
     def rebuilt(self, kept: range = range(100)) -> int:
-        """Where the stream goes on with a checkpoint that is made anew."""
-        made = rebuild_checkpoint(self.folder, self.checkpoint, CLUSTER, HEARTBEATS, lambda _: {2: kept})
+        """Where the stream goes on in the partition with a checkpoint that is made anew."""
+        return self.rebuild({2: kept}).begin[2]
+
+    def rebuild(self, kept: Mapping[int, range]) -> RebuiltCheckpoint:
+        """Make the checkpoint anew."""
+        made = rebuild_checkpoint(self.folder, self.checkpoint, CLUSTER, HEARTBEATS, lambda _: kept)
         anew = read_checkpoint(self.checkpoint, CLUSTER.topic(HEARTBEATS))
         assert anew is not None
         assert anew.begin == made.begin
@@ -71,7 +84,7 @@ class Damaged:
             assert not DriverTable(self.folder, table, anew.query_id).was_written_by_another
             assert DriverTable(self.folder, table, self.query_id).was_written_by_another
         self.query_id = anew.query_id
-        return made.begin[2]
+        return made
 
 
 def test_a_batch_that_is_in_a_part_of_the_tables_is_read_again(tmp_path: Path) -> None:
@@ -93,8 +106,30 @@ def test_a_batch_that_kafka_has_forgotten_stays(tmp_path: Path) -> None:
     """What the tables have of it is all that is left."""
     damaged = Damaged(tmp_path, ("heartbeats",))
     before = there(tmp_path)
-    assert damaged.rebuilt(range(SECOND[0].offset + 1, 100)) > SECOND[0].offset
+    assert damaged.rebuilt(range(49, 100)) > 48, "a heartbeat"
     assert there(tmp_path) == before
+
+
+def test_each_partition_counts_in_which_the_batch_has_rows(tmp_path: Path) -> None:
+    """Kafka has forgotten earlier heartbeats of one in which the batch has ticks alone; another one begins with it."""
+    damaged = Damaged(tmp_path, ("heartbeats",), [*IDLE[:40], *FIRST], [*IDLE[40:], *OTHER, *SECOND])
+    made = damaged.rebuild({0: range(40, 100), 1: range(1, 100), 2: range(40, 100), 3: range(3, 100)})
+    assert made.begin == {0: 40, 1: 1, 2: 40, 3: 3}
+    write(tmp_path, damaged.query_id, 1, [*IDLE[40:], *OTHER[1:], *SECOND], ("heartbeats", "ticks"))
+    assert there(tmp_path, 0) == [record.offset for record in IDLE]
+    assert there(tmp_path, 1) == [record.offset for record in OTHER[1:]]
+    assert there(tmp_path) == [record.offset for record in RECORDS]
+
+
+@pytest.mark.parametrize("forgotten", [{1: range(2, 100)}, {2: range(49, 100)}, {1: range(60)}, {1: range(0)}])
+def test_a_batch_of_which_kafka_has_forgotten_rows_of_one_partition_stays(
+    tmp_path: Path, forgotten: dict[int, range]
+) -> None:
+    """Be it the first partition or another, one that begins with the batch, or one that was made again."""
+    damaged = Damaged(tmp_path, ("heartbeats",), [*IDLE[:40], *FIRST], [*IDLE[40:], *OTHER, *SECOND])
+    before = [there(tmp_path, partition) for partition in range(3)]
+    damaged.rebuild(dict.fromkeys(range(3), range(100)) | forgotten)
+    assert [there(tmp_path, partition) for partition in range(3)] == before
 
 
 def test_a_crash_before_the_rows_are_taken_out_is_mended(tmp_path: Path) -> None:
