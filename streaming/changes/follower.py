@@ -24,6 +24,7 @@ from streaming.contracts.records import DECISIONS_TABLE
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
+from streaming.tables.warehouse import HOW_TO_MEND
 
 APP_ID: Final = "controlplane.changes"
 """The name of this writer in the commits of its tables."""
@@ -43,6 +44,10 @@ class _Writer(Protocol):
 
     position: int
     """The decision up to which it has seen all."""
+
+    @property
+    def behind(self) -> int:
+        """The decision behind which it must not lack any: that up to which a table of its own is written."""
 
     def write(self, decided: Sequence[Decided], end: int) -> None:
         """Write what decisions changed, up to one."""
@@ -73,7 +78,7 @@ class ChangesFollower:
         """Write what the next decisions changed; returns their number, 0 if there are none.
 
         Raises:
-            LogContinuityError: decisions are missing that were not written.
+            LogContinuityError: a decision that was not written is missing, or is there more than once.
         """
         self._decisions.update_incremental()
         version = self._decisions.version()
@@ -96,14 +101,16 @@ class ChangesFollower:
         ahead = (pc.field("seq") > position) & (pc.field("seq") <= position + _LOOK_AHEAD_DECISIONS)
         if position < 0:  # the oldest days of the table may have been removed
             ahead = pc.field("seq") > position
-        seqs = sorted(dataset.to_table(columns=["seq"], filter=ahead)["seq"].to_pylist())[:_STEP_DECISIONS]
+        seqs = sorted(dataset.to_table(columns=["seq"], filter=ahead)["seq"].to_pylist())[: _STEP_DECISIONS + 1]
         if not seqs:
             self._refuse_far_gap(dataset, position)
             return []
-        first = position + 1 if position >= 0 else seqs[0]
-        if seqs != list(range(first, first + len(seqs))):
-            missing = next(seq for seq, there in zip(range(first, seqs[-1] + 1), seqs, strict=False) if seq != there)
-            raise _missing(missing, seqs[-1])
+        # Tables that begin anew take the first one that is there; none of the others may lack what was before it.
+        first = min([seqs[0], *(writer.behind + 1 for writer in self._writers if writer.behind != _NONE)])
+        for due, seq in zip(range(first, first + len(seqs)), seqs, strict=True):
+            if seq != due:
+                raise _broken(dataset, due, seq)
+        seqs = seqs[:_STEP_DECISIONS]
         within = (pc.field("seq") >= seqs[0]) & (pc.field("seq") <= seqs[-1])
         rows = dataset.to_table(columns=[*_HEAD, "events"], filter=within).to_pylist()
         return [_decided(row) for row in sorted(rows, key=lambda row: row["seq"])]
@@ -111,13 +118,22 @@ class ChangesFollower:
     def _refuse_far_gap(self, dataset: Dataset, position: int) -> None:
         later = dataset.to_table(columns=["seq"], filter=pc.field("seq") > position)
         if later.num_rows:
-            raise _missing(position + 1, pc.min(later["seq"]).as_py())
+            raise _broken(dataset, position + 1, pc.min(later["seq"]).as_py())
 
 
-def _missing(seq: int, there: int) -> LogContinuityError:
+def _broken(dataset: Dataset, due: int, there: int) -> LogContinuityError:
+    """The error where another decision than the one that is due comes next in the table."""
+    name = DECISIONS_TABLE.name
+    if pc.min(dataset.to_table(columns=["seq"])["seq"]).as_py() > due:
+        return LogContinuityError(
+            f"the table {name} begins with decision {there}, but tables of changes are written up to {due - 1}: what "
+            "was decided between is unknown. Move the folders of the tables of changes and of present rows away, all "
+            f"six, and they are made anew from decision {there} on; {HOW_TO_MEND}"
+        )
+    fault = f"no decision {due}, but {there}" if there > due else f"decision {there} more than once"
     return LogContinuityError(
-        f"the table {DECISIONS_TABLE.name} has no decision {seq}, but {there}: what it changed is unknown. Remove the "
-        "folders of the tables of changes and of present rows, and they are made anew from what is there"
+        f"the table {name} has {fault}: what was changed is unknown. Move the folder of {name} and its checkpoint "
+        f"away, and it is filled again from what Kafka has; {HOW_TO_MEND}"
     )
 
 
@@ -133,6 +149,11 @@ class _Rows:
         self._table = table
         self.position = _position(table)
         self._rows_of = rows_of
+
+    @property
+    def behind(self) -> int:
+        """See :meth:`_Writer.behind`."""
+        return self.position
 
     def write(self, decided: Sequence[Decided], end: int) -> None:
         """See :meth:`_Writer.write`."""
@@ -155,6 +176,11 @@ class _Pair:
             self.position = _NONE
         self._subject = subject
         self._bucket_count = present.bucket_count
+
+    @property
+    def behind(self) -> int:
+        """See :meth:`_Writer.behind`; present rows that are gone are made anew, and their changes may be there."""
+        return self._changes_position if self.position == _NONE else self.position
 
     def write(self, decided: Sequence[Decided], end: int) -> None:
         """See :meth:`_Writer.write`."""

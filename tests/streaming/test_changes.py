@@ -2,7 +2,7 @@
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from streaming.contracts.changes import (
     SLOT_CHANGES_TABLE,
     SLOTS_TABLE,
 )
+from streaming.contracts.records import DECISIONS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.tables.created_tables import create_missing
 from streaming.tables.driver_tables import DriverTable
@@ -273,16 +274,88 @@ def test_positions_are_written_after_many_decisions_that_changed_nothing(
     assert len(rows_of(tmp_path, SLOTS_TABLE)) == 8
 
 
-@pytest.mark.parametrize("look_ahead", [100_000, 1])
-def test_a_gap_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look_ahead: int) -> None:
-    """What the missing decision changed is unknown, so that no row after it can be trusted; however far it reaches."""
-    monkeypatch.setattr("streaming.changes.follower._LOOK_AHEAD_DECISIONS", look_ahead)
+def filled_anew(folder: Path, begin: int) -> None:
+    """Move the table of decisions away, and fill it again with those from an index on."""
+    (folder / DECISIONS_TABLE.name).rename(folder / f"former-{begin}-{DECISIONS_TABLE.name}")
+    create_missing(folder, bucket_count=3)
+    table = DecisionTable(folder, EVENTFUL)
+    table.written = begin
+    table.add(len(EVENTFUL))
+
+
+def make_anew(folder: Path, tables: Iterable[TableContract]) -> None:
+    """Move tables away, and create them again."""
+    for table in tables:
+        (folder / table.name).rename(folder / f"former-{table.name}")
+    create_missing(folder, bucket_count=3)
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Path:
+    """Tables of the first five decisions."""
     create_missing(tmp_path, bucket_count=3)
-    DecisionTable(tmp_path, EVENTFUL[:5]).add(5)
-    follower = ChangesFollower(tmp_path)
-    assert sum(iter(follower.step, 0)) == 5
-    later = DecisionTable(tmp_path, EVENTFUL)
+    DecisionTable(tmp_path, EVENTFUL).add(5)
+    assert follow_all(tmp_path) == 5
+    return tmp_path
+
+
+@pytest.mark.parametrize("look_ahead", [100_000, 1])
+def test_a_hole_in_the_decisions_is_mended_by_filling_their_table_again(
+    followed: Path, at_once: Path, monkeypatch: pytest.MonkeyPatch, look_ahead: int
+) -> None:
+    """What the missing decision changed is unknown, so no row after it can be trusted; however far it reaches."""
+    monkeypatch.setattr("streaming.changes.follower._LOOK_AHEAD_DECISIONS", look_ahead)
+    later = DecisionTable(followed, EVENTFUL)
     later.written = 7
     later.add(3)
-    with pytest.raises(LogContinuityError, match=f"has no decision {EVENTFUL[5].seq}, but"):
-        follower.step()
+    told = (
+        f"has no decision {EVENTFUL[5].seq}, but {EVENTFUL[7].seq}: .* Move the folder of decisions and its checkpoint"
+    )
+    with pytest.raises(LogContinuityError, match=told):
+        follow_all(followed)
+    filled_anew(followed, 0)
+    assert follow_all(followed) > 0
+    for contract in WRITTEN:
+        assert rows_of(followed, contract) == rows_of(at_once, contract), contract.name
+
+
+def test_a_hole_is_met_again_by_tables_that_are_made_anew(followed: Path) -> None:
+    """So the advice is another one than where the table begins late."""
+    later = DecisionTable(followed, EVENTFUL)
+    later.written = 7
+    later.add(3)
+    make_anew(followed, WRITTEN)
+    with pytest.raises(LogContinuityError, match=f"has no decision {EVENTFUL[5].seq}, .* folder of decisions"):
+        follow_all(followed)
+
+
+@pytest.mark.parametrize("step", [256, 6])
+def test_a_decision_that_is_there_twice_is_refused(followed: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """By its own name, and also where a step ends between the two."""
+    monkeypatch.setattr("streaming.changes.follower._STEP_DECISIONS", step)
+    filled_anew(followed, 0)
+    again = DecisionTable(followed, EVENTFUL)
+    again.written = 10
+    again.add(1)
+    told = f"has decision {EVENTFUL[10].seq} more than once: .* folder of decisions"
+    with pytest.raises(LogContinuityError, match=told):
+        follow_all(followed)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [WRITTEN, (SLOT_CHANGES_TABLE,), (NODE_CHANGES_TABLE,)],
+    ids=lambda left: " and ".join(table.name for table in left),
+)
+def test_tables_of_changes_that_end_before_the_first_decision_are_made_anew(
+    followed: Path, left: tuple[TableContract, ...]
+) -> None:
+    """All six of them: one that was left would lack what was decided between, and would not show it."""
+    filled_anew(followed, 7)
+    make_anew(followed, [contract for contract in WRITTEN if contract not in left])
+    told = f"begins with decision {EVENTFUL[7].seq}, but .* up to {EVENTFUL[4].seq}: .* Move the folders of the tables"
+    with pytest.raises(LogContinuityError, match=told):
+        follow_all(followed)
+    make_anew(followed, left)
+    assert follow_all(followed) == len(EVENTFUL) - 7
+    assert min(row["seq"] for row in rows_of(followed, SLOT_CHANGES_TABLE)) >= EVENTFUL[7].seq
