@@ -117,9 +117,13 @@ def read_stream(session: SparkSession, kafka: KafkaConfig, topic: str, max_recor
 
 
 def read_range(session: SparkSession, kafka: KafkaConfig, topic: str, partition: int, offsets: range) -> DataFrame:
-    """The committed records of one partition at these offsets; the columns are those of :func:`read_stream`."""
+    """The committed records of one partition at these offsets, as far as Kafka still has them.
+
+    The columns are those of :func:`read_stream`.
+    """
     options = {
         **_reader_options(kafka),
+        "failOnDataLoss": "false",
         "assign": json.dumps({topic: [partition]}),
         "startingOffsets": json.dumps({topic: {str(partition): offsets.start}}),
         "endingOffsets": json.dumps({topic: {str(partition): offsets.stop}}),

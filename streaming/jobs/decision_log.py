@@ -72,7 +72,8 @@ class DecisionLogWriter:
         table = self._table = self._table or DriverTable(self._config.warehouse_dir, DECISIONS_TABLE, writer)
         if table.has(batch_id):
             return
-        expected = _behind_table(self._config) or self._expected
+        behind = _behind_table(self._config)
+        expected = behind or self._expected
         skipped, first = _first_of_log(batch, expected)
         self._foreign.inc(skipped)
         if first is None:
@@ -85,7 +86,8 @@ class DecisionLogWriter:
         whole = batch.where(batch["offset"] >= record.offset)
         if part.part > 0:
             whole = self._earlier_parts(batch.sparkSession, record, part).unionByName(whole)
-        written = write_decision_files(whole, part.log_id, record.offset, table.folder)
+        next_seq = None if behind is None else behind.next_seq
+        written = write_decision_files(whole, part.log_id, record.offset, table.folder, next_seq)
         table.append_files(written.files.get(DECISIONS_TABLE.name, ()), batch_id)
         self._foreign.inc(written.passed_over)
 
@@ -98,17 +100,22 @@ class DecisionLogWriter:
             )
 
     def _earlier_parts(self, session: SparkSession, first: LogRecord, part: Part) -> DataFrame:
-        """The records from the decision's first part on. They are right before ``first``, except for foreign ones."""
+        """The records from the decision's first part on. They are right before ``first``, except for foreign ones.
+
+        There are none if Kafka no longer has the first part, or never had it.
+        """
         topic = self._config.cluster.topic(DECISIONS)
         begin = Part(part.log_id, part.seq, 0)
         reach = part.part
         while True:
             start = max(first.offset - reach, 0)
             earlier = read_range(session, self._config.kafka, topic, first.partition, range(start, first.offset))
-            records = map(_record, earlier.collect())
-            found = [record.offset for record in records if part_of(record, part.log_id, Seq(part.seq)) == begin]
-            if found or start == 0:
-                return earlier.where(earlier["offset"] >= max(found, default=start))
+            records = [_record(row) for row in earlier.collect()]
+            parts = {record.offset: part_of(record, part.log_id, Seq(part.seq)) for record in records}
+            found = [offset for offset, each in parts.items() if each == begin]
+            is_behind_another = any(each is not None and each.seq != part.seq for each in parts.values())
+            if found or is_behind_another or start == 0:
+                return earlier.where(earlier["offset"] >= max(found, default=first.offset))
             reach *= 2
 
 

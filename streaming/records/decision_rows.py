@@ -9,7 +9,9 @@ from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Seq
-from controlplane.errors import InvalidInputError
+from controlplane.errors import InvalidInputError, LogContinuityError
+from streaming.contracts.records import DECISIONS_TABLE
+from streaming.tables.warehouse import HOW_TO_MEND
 
 
 class LogRecord(NamedTuple):
@@ -50,21 +52,27 @@ def part_of(record: LogRecord, log_id: str, next_seq: Seq | None = None) -> Part
 
 
 def decision_rows(
-    records: Iterable[LogRecord], log_id: str = "", on_foreign: Callable[[LogRecord], None] = lambda _: None
+    records: Iterable[LogRecord],
+    log_id: str = "",
+    on_foreign: Callable[[LogRecord], None] = lambda _: None,
+    next_seq: Seq | None = None,
 ) -> Iterator[tuple[object, ...]]:
     """One row for each decision that is whole in these records. Foreign records are skipped.
 
     Args:
-        records: in the order of the log; the first record of the log begins a decision. A last decision that is not
-            whole gives no row. It belongs to the batch with its last record.
+        records: in the order of the log. A last decision that is not whole gives no row. It belongs to the batch with
+            its last record.
         log_id: the log that is read; if it is empty, the first decision determines it.
         on_foreign: is called with each skipped record.
+        next_seq: the decision that has to come first, with its first part; None: the first whole one may be any. The
+            log may then begin within another, whose first parts Kafka has deleted, and which gives no row.
 
     Raises:
-        LogContinuityError: a record is not the next part.
+        LogContinuityError: a record is not the next part, or a decision not the next one.
         UnsupportedFeatureLevelError: a newer version wrote a decision.
     """
     assembler = DecisionAssembler(log_id=log_id)
+    due = next_seq
     part_count = 0
     for record in records:
         try:
@@ -72,10 +80,24 @@ def decision_rows(
         except InvalidInputError:
             on_foreign(record)
             continue
+        except LogContinuityError as error:
+            if due is None and not assembler.within_decision:
+                continue
+            raise _discontinued(record, str(error)) from error
         part_count += 1
         if decision is not None:
+            if due not in (None, decision.seq):
+                raise _discontinued(record, f"decision {due} is due, and decision {decision.seq} is there")
             yield _row(decision, record, part_count)
+            due = Seq(decision.seq + 1)
             part_count = 0
+
+
+def _discontinued(record: LogRecord, fault: str) -> LogContinuityError:
+    return LogContinuityError(
+        f"{DECISIONS}[{record.partition}]@{record.offset} does not continue the table {DECISIONS_TABLE.name}: {fault}. "
+        f"'controlplane log verify' says whether the log itself is whole; {HOW_TO_MEND}"
+    )
 
 
 def _row(decision: Decision, record: LogRecord, part_count: int) -> tuple[object, ...]:

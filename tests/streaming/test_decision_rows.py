@@ -66,9 +66,38 @@ def test_a_decision_that_is_not_whole_gives_no_row_yet(decisions: list[Decision]
 def test_a_part_that_does_not_follow_is_refused(decisions: list[Decision]) -> None:
     """A batch that begins or goes on in the middle of a decision must not pass for whole decisions."""
     parts = encode_decision(decisions[-1], 1_000)
-    for broken, stands in ((parts[1:], "part 1 of"), ([parts[0], parts[0]], "part 0 of")):
-        with pytest.raises(LogContinuityError, match=stands):
-            list(decision_rows(_log(broken)))
+    for broken, stands in ((parts[1:], "@0 .*part 1 of"), ([parts[0], parts[0]], "@1 .*part 0 of")):
+        with pytest.raises(LogContinuityError, match=rf"decisions\[0\]{stands}.*mend-the-pipeline"):
+            list(decision_rows(_log(broken), next_seq=decisions[-1].seq))
+
+
+@pytest.mark.parametrize("seqs", [(4, 6), (4, 4), (4, 5, 3)], ids=str)
+@pytest.mark.parametrize("sample", [LARGE, SMALL], ids=["large", "small"])
+def test_a_decision_that_does_not_follow_is_refused(sample: Decision, seqs: Sequence[int]) -> None:
+    """One that is missing in the log, or there twice: what is due, what came instead, and where, is told."""
+    *first, last = (encode_decision(replace(sample, seq=Seq(seq)), PART_BYTES) for seq in seqs)
+    records = _log([b"foreign", *(part for parts in [*first, last] for part in parts)])
+    told = rf"decisions\[0\]@{records[-1].offset} .*: decision {seqs[-2] + 1} is due, and decision {seqs[-1]} is there"
+    for next_seq in (None, Seq(seqs[0])):
+        rows = decision_rows(records, next_seq=next_seq)
+        assert [next(rows)[5] for _ in first] == list(seqs[:-1])
+        with pytest.raises(LogContinuityError, match=told):
+            next(rows)
+    with pytest.raises(LogContinuityError, match="decision 3 is due, and decision 4 is there"):
+        next(decision_rows(records, next_seq=Seq(3)))
+
+
+@pytest.mark.parametrize("first_part", range(len(encode_decision(LARGE, PART_BYTES))))
+def test_a_table_may_begin_wherever_the_log_does(first_part: int) -> None:
+    """Also within a decision, the first parts of which Kafka has deleted: the next one is the first."""
+    seqs = range(8, 11)
+    parts = [part for seq in seqs for part in encode_decision(replace(LARGE, seq=Seq(seq)), PART_BYTES)]
+    passed_by: list[LogRecord] = []
+    records = _log([b"foreign", *parts[first_part:]])
+    rows = list(decision_rows(records, on_foreign=passed_by.append))
+    assert _columns(rows, "seq") == [(seq,) for seq in seqs[1 if first_part else 0 :]]
+    assert set(_columns(rows, "part_count")) == {(len(parts) // len(seqs),)}
+    assert passed_by == records[:1]
 
 
 def test_the_number_of_a_part_is_read_from_its_record(decisions: list[Decision]) -> None:

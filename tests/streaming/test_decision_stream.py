@@ -5,6 +5,8 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from prometheus_client import CollectorRegistry
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +30,11 @@ SMALL = sample_of(Decision, "positions only")
 PART_BYTES = 700
 
 
+def records_of(decisions: Sequence[Decision]) -> list[tuple[bytes, bytes]]:
+    """Keys and values of their records."""
+    return [(decision_key(each.seq), value) for each in decisions for value in encode_decision(each, PART_BYTES)]
+
+
 def numbered(*decisions: Decision) -> list[Decision]:
     """The decisions with seq 1, 2, ..."""
     return [replace(decision, seq=Seq(number)) for number, decision in enumerate(decisions, start=1)]
@@ -43,9 +50,6 @@ def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWo
     """Decisions in parts, batches of three, a restart, an aborted rival, foreign records: the table holds the log."""
     decisions = numbered(SMALL, LARGE, SMALL, LARGE)
 
-    def records(chosen: Sequence[Decision]) -> list[tuple[bytes, bytes]]:
-        return [(decision_key(each.seq), value) for each in chosen for value in encode_decision(each, PART_BYTES)]
-
     def disturb() -> None:
         """Others write into the log: what looks like a newer version's, garbage, nothing, a decision of another log."""
         world.send(DECISIONS, b"700", b"\xc3\x01" + b"12345678")
@@ -55,12 +59,12 @@ def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWo
     registry = CollectorRegistry()
     metrics = PipelineMetrics(registry)
     config = world.config(max_records_per_batch=3)
-    world.send_in_transaction(DECISIONS, records(decisions[:2]), commit=True)
+    world.send_in_transaction(DECISIONS, records_of(decisions[:2]), commit=True)
     disturb()
-    world.send_in_transaction(DECISIONS, records(numbered(LARGE)), commit=False)
+    world.send_in_transaction(DECISIONS, records_of(numbered(LARGE)), commit=False)
     read_all(lambda: start_decisions(spark, config, metrics))
     disturb()
-    world.send_in_transaction(DECISIONS, records(decisions[2:]), commit=True)
+    world.send_in_transaction(DECISIONS, records_of(decisions[2:]), commit=True)
     disturb()
     read_all(lambda: start_decisions(spark, config, metrics))
     rows = world.rows(spark, DECISIONS_TABLE)
@@ -122,3 +126,80 @@ def test_a_missing_part_stops_the_pipeline(spark: SparkSession, world: PipelineW
         DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry())).write(batch, "app", 1)
     assert isinstance(stopping_error(str(failed.value), world.kafka), LogContinuityError)
     assert world.rows(spark, DECISIONS_TABLE) == []
+
+
+class Log:
+    """The topic of decisions, and the stream that reads it in batches of at most three records."""
+
+    def __init__(self, world: PipelineWorld, spark: SparkSession) -> None:
+        self.world = world
+        self._spark = spark
+
+    def append(self, decisions: Sequence[Decision], first_part: int = 0, end_part: int | None = None) -> None:
+        """Write them as a leader does, but for some parts of all together."""
+        self.world.send_in_transaction(DECISIONS, records_of(decisions)[first_part:end_part], commit=True)
+
+    def forget(self, before: int) -> None:
+        """Let Kafka delete the records before an offset."""
+        admin = AdminClient({"bootstrap.servers": self.world.kafka.bootstrap_servers})
+        place = TopicPartition(self.world.cluster.topic(DECISIONS), 0, before)
+        for deletion in admin.delete_records([place]).values():
+            deletion.result(20)
+
+    def read(self) -> list[int]:
+        """Read on to the end; the seqs in the table."""
+        config = self.world.config(max_records_per_batch=3)
+        read_all(lambda: start_decisions(self._spark, config, PipelineMetrics(CollectorRegistry())))
+        return [row["seq"] for row in self.world.rows(self._spark, DECISIONS_TABLE)]
+
+    def refused(self) -> str:
+        """With what a pipeline ends that reads on; the table stays as it was."""
+        before = self.world.rows(self._spark, DECISIONS_TABLE)
+        with pytest.raises(PySparkException) as failed:
+            self.read()
+        assert self.world.rows(self._spark, DECISIONS_TABLE) == before
+        error = stopping_error(str(failed.value), self.world.kafka)
+        assert isinstance(error, LogContinuityError)
+        return str(error)
+
+
+@pytest.fixture
+def log(world: PipelineWorld, spark: SparkSession) -> Log:
+    """Without records."""
+    return Log(world, spark)
+
+
+@pytest.mark.parametrize("seq", [2, 4])
+def test_a_log_that_is_not_continued_stops_the_pipeline(log: Log, seq: int) -> None:
+    """A decision that is there twice, or missing; also after an aborted one, and behind foreign records."""
+    log.append(numbered(SMALL, SMALL))
+    assert log.read() == [1, 2]
+    log.world.send_in_transaction(DECISIONS, records_of([replace(SMALL, seq=Seq(3))]), commit=False)
+    log.world.send(DECISIONS, b"3", b"garbage")
+    log.append([replace(SMALL, seq=Seq(seq))])
+    told = log.refused()
+    assert f"decision 3 is due, and decision {seq} is there. 'controlplane log verify' says" in told
+    assert told.startswith("decisions[0]@")
+    assert told.endswith("docs/how-to/mend-the-pipeline.md has the steps")
+
+
+def test_the_table_begins_with_the_first_decision_that_kafka_has_whole(log: Log) -> None:
+    """The log may begin within a decision, and batches before the next one have none."""
+    log.append(numbered(LARGE, SMALL, LARGE))
+    assert len(encode_decision(LARGE, PART_BYTES)) > 4
+    log.forget(1)
+    assert log.read() == [2, 3]
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_a_decision_without_its_first_parts_is_not_passed(log: Log, *, forgotten: bool) -> None:
+    """It comes next in the table, and can never be written; that its parts were read in a batch before says nothing."""
+    large = [replace(LARGE, seq=Seq(2))]
+    log.append(numbered(SMALL))
+    if forgotten:
+        log.append(large, 0, 2)
+    assert log.read() == [1]
+    if forgotten:
+        log.forget(4)
+    log.append(large, 2)
+    assert "part 2 of" in log.refused()
