@@ -27,7 +27,7 @@ from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft
 from controlplane.core.values.canonical import from_canonical
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.core.values.positions import place_of
+from controlplane.core.values.positions import DECISIONS_PARTITION, place_of
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 from streaming.contracts.columns import KIND_COLUMN
@@ -57,6 +57,22 @@ class _Extent(NamedTuple):
     end: int
 
 
+class HeldDecisions(NamedTuple):
+    """The decisions in the table.
+
+    Attributes:
+        decision_count: how many there are.
+        first_seq: the seq of the first one; 0 if there is none.
+        newest_seq: that of the newest one; 0 if there is none.
+        unread_count: how many are behind the end of the log, because their inputs are not all in the tables.
+    """
+
+    decision_count: int = 0
+    first_seq: int = 0
+    newest_seq: int = 0
+    unread_count: int = 0
+
+
 class TableLogReader:
     """A :class:`controlplane.ports.LogReader` of a cluster's log over the tables of a folder, as they are now.
 
@@ -64,6 +80,9 @@ class TableLogReader:
 
     Args:
         warehouse_dir: the folder of the tables.
+
+    Attributes:
+        held: the decisions in the table, also those behind the end of the log.
     """
 
     def __init__(self, warehouse_dir: StoragePath) -> None:
@@ -75,11 +94,16 @@ class TableLogReader:
         columns = [f"source_{name}" for name in ("topic", "partition", "offset", "append_time_ms")]
         self._refused = letters.to_table(columns=columns).group_by(columns).aggregate([])
         self._extents = {topic: self._extents_of(topic) for topic in topics}
-        seqs = self._tables[DECISIONS].to_table(columns=["seq"])["seq"]
-        if len(seqs):
-            newest_seq = pc.max(seqs).as_py()
+        self.held = HeldDecisions()
+        decided = self._tables[DECISIONS].to_table(columns=["seq", "offset"])
+        if decided.num_rows:
+            first_seq, newest_seq = pc.min_max(decided["seq"]).as_py().values()
             self._take_in_named_partitions(newest_seq)
-            self._end_before_missing_inputs(newest_seq)
+            end = self._end_before_missing_inputs(newest_seq)
+            unread_count = pc.sum(pc.greater_equal(decided["offset"], end)).as_py()
+            self.held = HeldDecisions(decided.num_rows, first_seq, newest_seq, unread_count)
+        else:
+            self._extents[DECISIONS] = {DECISIONS_PARTITION.partition: _Extent(0, 0)}
         self._next: dict[TopicPartition, int] = {}
 
     def partition_count(self, topic: str) -> int:
@@ -226,8 +250,8 @@ class TableLogReader:
             yield RawRecord(DECISIONS, partition, row["offset"], row["append_time_ms"], None, value)
         self._next[place] = span.stop
 
-    def _end_before_missing_inputs(self, newest_seq: int) -> None:
-        """Let the log end behind the last decision whose inputs are all here. Positions never fall."""
+    def _end_before_missing_inputs(self, newest_seq: int) -> int:
+        """Let the log end behind the last decision whose inputs are all here; returns the end. Positions never fall."""
         decisions, upto = self._tables[DECISIONS], newest_seq
         covered: list[dict[str, Any]] = []
         while upto > 0:
@@ -240,6 +264,7 @@ class TableLogReader:
         end = max((row["offset"] + 1 for row in covered), default=0)
         for partition, extent in self._extents[DECISIONS].items():
             self._extents[DECISIONS][partition] = _Extent(min(extent.first, end), end)
+        return end
 
     def _covers(self, positions: Mapping[str, int]) -> bool:
         return all(offset <= self._end_of(place_of(key)) for key, offset in positions.items())

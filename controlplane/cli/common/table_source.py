@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.cli.common.extras import needs_extra
@@ -9,17 +11,23 @@ from controlplane.inspection.source import LogSource
 from streaming.storage import StoragePath
 from streaming.tables.warehouse import cluster_of, refuse_without_tables
 
+if TYPE_CHECKING:
+    from streaming.records.table_log import HeldDecisions
 
-def newest_seq(tables_dir: StoragePath) -> int:
-    """The seq of the newest decision in the tables of a folder; 0 if there is none."""
-    from streaming.tables.newest_decision import newest_decision
 
-    newest = newest_decision(tables_dir)
-    return 0 if newest is None else newest.seq
+@dataclass(frozen=True, slots=True)
+class TableSource(LogSource):
+    """A log that is read from tables.
+
+    Attributes:
+        held: the decisions in the tables, also those that were not read.
+    """
+
+    held: "HeldDecisions" = field(kw_only=True)
 
 
 @contextmanager
-def reading_tables(tables_dir: StoragePath, cluster: str) -> Iterator[LogSource]:
+def reading_tables(tables_dir: StoragePath, cluster: str) -> Iterator[TableSource]:
     """The log that the pipeline has written to a folder, as it is now.
 
     Args:
@@ -33,7 +41,8 @@ def reading_tables(tables_dir: StoragePath, cluster: str) -> Iterator[LogSource]
     with needs_extra("pipeline", "reading the tables", {"deltalake", "pyarrow", "pyspark"}):
         from streaming.records.table_log import TableLogReader
     refuse_without_tables(tables_dir, cluster_of(tables_dir) or cluster)
-    source = LogSource(TableLogReader(tables_dir), SystemClock())
+    reader = TableLogReader(tables_dir)
+    source = TableSource(reader, SystemClock(), held=reader.held)
     try:
         yield source
     finally:

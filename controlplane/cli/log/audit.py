@@ -14,7 +14,7 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
-from controlplane.cli.common.table_source import newest_seq, reading_tables
+from controlplane.cli.common.table_source import TableSource, reading_tables
 from controlplane.cli.common.tables_option import tables_dir_option
 from controlplane.cli.intent_commands.operating import slot_policy_files_option
 from controlplane.core.audit.log_audit import Difference, LogAudit
@@ -64,10 +64,10 @@ def audit(
             if time.monotonic() - told_s > LONGEST_WAIT_S:
                 told_s = time.monotonic()
                 click.echo(f"{log_audit.decisions:,} decisions audited ...", err=True)
-    unread = 0
-    if tables_dir is not None:
-        unread = max(newest_seq(tables_dir) - log_audit.state.seq, 0)
-        click.echo(_extent_of_tables(log_audit, unread), err=True)
+    unread_count = 0
+    if isinstance(decisions, TableSource):
+        unread_count = decisions.held.unread_count
+        click.echo(_extent_of_tables(decisions), err=True)
     elif not log_audit.decisions and not differences:
         say_that_nobody_led(invocation, "decisions")
     if output_format is OutputFormat.JSON:
@@ -77,18 +77,19 @@ def audit(
             print_first_rows(difference_rows(differences), DIFFERENCE_FIELDS, limit)
         if log_audit.decisions or differences:
             click.echo(_sentence(log_audit, followed, differences))
-    nothing_read = not log_audit.decisions and unread > 0
+    nothing_read = not log_audit.decisions and unread_count > 0
     return ExitStatus.FAILED if differences or nothing_read else ExitStatus.DONE
 
 
-def _extent_of_tables(log_audit: LogAudit, unread: int) -> str:
-    """How far the tables reach, as a sentence."""
-    if not unread:
-        return f"the tables hold decisions up to {log_audit.state.seq}"
-    return (
-        f"{unread:,} of {log_audit.state.seq + unread:,} decisions in the tables were not looked at: they stand behind "
-        f"decision {log_audit.state.seq}, and their inputs are not all in the tables"
-    )
+def _extent_of_tables(source: TableSource) -> str:
+    """Which decisions the tables hold, and how many of them were left out, as a sentence."""
+    held = source.held
+    if not held.decision_count:
+        return "the tables hold no decision"
+    there = f"the tables hold {held.decision_count:,} decisions, from {held.first_seq} to {held.newest_seq}"
+    if not held.unread_count:
+        return there
+    return f"{there}; the last {held.unread_count:,} were not looked at, because their inputs are not all in the tables"
 
 
 def _source(invocation: Invocation, tables_dir: StoragePath | None) -> AbstractContextManager[LogSource]:
