@@ -46,6 +46,7 @@ class FollowerStream:
         self._cancel = cancel
         self._stop = threading.Event()
         self._error: Exception | None = None
+        self._newest: Step | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -53,6 +54,11 @@ class FollowerStream:
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
         """Whether it runs."""
         return self._thread.is_alive()
+
+    @property
+    def lastProgress(self) -> Step | None:  # noqa: N802 - Spark's name
+        """The newest step that it has completed; None: it has completed none."""
+        return self._newest
 
     def exception(self) -> Exception | None:
         """Why it failed; None if it did not."""
@@ -72,7 +78,8 @@ class FollowerStream:
         try:
             step = self._opened()
             while not self._stop.is_set():
-                self._stop.wait(self._take(step).wait_s)
+                self._newest = self._take(step)
+                self._stop.wait(self._newest.wait_s)
         except Exception as error:  # noqa: BLE001 - the pipeline asks for it, and decides what comes of it
             self._error = error
 

@@ -90,7 +90,7 @@ def _run_in(
     streams = restarted_streams(session, config, metrics, starts)
     try:
         for stream in streams:
-            stream.start(time.monotonic())
+            stream.start()
         _log.info("pipeline runs", tables=str(config.warehouse_dir), streams=[stream.name for stream in streams])
         if on_started is not None:
             on_started(session)

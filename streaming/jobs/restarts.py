@@ -27,8 +27,6 @@ from streaming.metrics import PipelineMetrics
 _log = structlog.get_logger(__name__)
 
 _LONGEST_WAIT_S: Final = 30.0
-_QUIET_AFTER_S: Final = 300.0
-"""A stream that ran this long after a failure has recovered: its failures are counted from zero again."""
 
 _STOPPING_ERRORS: Final[Mapping[str, type[ControlPlaneError]]] = {
     kind.__name__: kind for kind in (UnsupportedFeatureLevelError, LogContinuityError, InvariantViolationError)
@@ -43,6 +41,10 @@ class Running(Protocol):
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
         """Whether it runs."""
 
+    @property
+    def lastProgress(self) -> object | None:  # noqa: N802 - Spark's name
+        """What the newest batch since its start came to, also one that found no records; None: none is complete."""
+
     def exception(self) -> Exception | None:
         """Why it failed."""
 
@@ -55,6 +57,9 @@ class RestartedStream:
 
     Spark 4.1 always fails once after a crash: it repeats the interrupted batch, commits it, and then fails on the
     metrics of its Kafka source (SPARK-55271). The next start continues after that batch.
+
+    Failures are in a row until a start completes a batch, also one without records. Time does not end a row: a batch
+    may run for long and fail each time.
 
     Args:
         name: its name in metrics and logs.
@@ -73,17 +78,11 @@ class RestartedStream:
         self._query: Running | None = None
         self._failures = 0
         self._start_again_at_s: float | None = None
-        self._started_at_s = 0.0
         log_file = config.spark.log_file
         self._more = "" if log_file is None else f"; Spark's own words are in {log_file}"
 
-    def start(self, now_s: float) -> None:
-        """Start it where it was; what its start raises is raised.
-
-        Args:
-            now_s: monotonic time.
-        """
-        self._started_at_s = now_s
+    def start(self) -> None:
+        """Start it where it was; what its start raises is raised."""
         self._query = self._starter()
         self._start_again_at_s = None
 
@@ -105,12 +104,14 @@ class RestartedStream:
             if now_s >= self._start_again_at_s:
                 self._restarts.inc()
                 try:
-                    self.start(now_s)
+                    self.start()
                 except (StopError, UserError):
                     raise
                 except Exception as error:  # noqa: BLE001 - what it opens may be away; it counts as a failure
                     self._wait(_text_of(error), now_s)
         elif self._query is not None and not self._query.isActive:
+            if self._query.lastProgress is not None:
+                self._failures = 0
             reason = self._query.exception()
             self._wait("it ended without an error" if reason is None else _text_of(reason), now_s)
 
@@ -119,8 +120,6 @@ class RestartedStream:
         if stopping is not None:
             raise stopping
         sentence = words_of(failure, self._config.kafka, self._config.warehouse_dir)
-        if now_s - self._started_at_s > _QUIET_AFTER_S:
-            self._failures = 0
         self._failures += 1
         if self._failures > self._config.restart_limit:
             message = f"the stream of {self.name} failed {self._failures} times in a row, last with: {sentence}"

@@ -1,15 +1,21 @@
 """Streams that fail: started again after waits that grow, until they have failed too often. Time is an argument."""
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import LogContinuityError, LogUnavailableError, PrerequisiteError
 from streaming.config import PipelineConfig, SparkConfig
-from streaming.jobs.restarts import RestartedStream
+from streaming.jobs.followers import FollowerStream, Step
+from streaming.jobs.restarts import RestartedStream, Running
 from streaming.metrics import PipelineMetrics
+from tests.helpers.polling import poll_until
 
 
 class Query:
@@ -17,6 +23,7 @@ class Query:
 
     def __init__(self) -> None:
         self.isActive = True
+        self.lastProgress: object | None = None
         self.error: Exception | None = None
 
     def exception(self) -> Exception | None:
@@ -55,12 +62,17 @@ def starts() -> Starts:
 
 @pytest.fixture
 def stream(starts: Starts) -> RestartedStream:
-    """A stream that was started at 0 s, and may fail three times in a row."""
+    """A stream that was started, and may fail three times in a row."""
+    return started(starts)
+
+
+def started(starter: Callable[[], Running]) -> RestartedStream:
+    """The stream of such starts, after the first one."""
     config = PipelineConfig(
         ClusterConfig("c"), KafkaConfig("nowhere:1"), Path("tables"), SparkConfig(jars=()), restart_limit=3
     )
-    made = RestartedStream("changes", starts, config, PipelineMetrics(CollectorRegistry()))
-    made.start(0.0)
+    made = RestartedStream("changes", starter, config, PipelineMetrics(CollectorRegistry()))
+    made.start()
     return made
 
 
@@ -108,13 +120,86 @@ def test_a_start_that_fails_may_succeed_later(stream: RestartedStream, starts: S
     assert not starts.made[-1].isActive
 
 
-def test_failures_that_are_far_apart_are_not_in_a_row(stream: RestartedStream, starts: Starts) -> None:
-    """A stream that ran for five minutes has recovered."""
+def test_a_start_that_completes_a_batch_ends_a_row_of_failures(stream: RestartedStream, starts: Starts) -> None:
+    """However soon it fails again; starts that fail are in a row although the query before them had completed one."""
     for number in range(10):
+        starts.made[-1].lastProgress = "a batch"
         starts.made[-1].fail(OSError("now and then"))
-        stream.attend(1_000.0 * (number + 1))
-        stream.attend(1_000.0 * (number + 1) + 1.0)
+        stream.attend(2.0 * number)
+        stream.attend(2.0 * number + 1.0)
     assert len(starts.made) == 11
+    starts.made[-1].lastProgress = "a batch"
+    starts.made[-1].fail(OSError("now and then"))
+    starts.raises = OSError("no executor")
+    with pytest.raises(LogUnavailableError, match="4 times in a row, last with: OSError: no executor"):
+        attend_for_long(stream)
+
+
+def test_a_stream_that_needs_long_to_fail_ends_the_pipeline(stream: RestartedStream, starts: Starts) -> None:
+    """A batch may run for a quarter of an hour, and then fail each time: time shows no recovery."""
+
+    def fail() -> bool:
+        starts.made[-1].fail(OSError("out of memory"))
+        return False
+
+    with pytest.raises(LogUnavailableError, match="4 times in a row"):
+        attend_for_long(stream, until=fail)
+    assert len(starts.made) == 4
+
+
+@pytest.mark.parametrize("completed_steps", [0, 1])
+def test_a_follower_recovers_by_a_step(completed_steps: int) -> None:
+    """One that found nothing to do shows it as well."""
+    followers: list[FollowerStream] = []
+
+    def start() -> FollowerStream:
+        steps = iter([Step(0, wait_s=0.0)] * completed_steps)
+        followers.append(FollowerStream("steps", PipelineMetrics(CollectorRegistry()), lambda: lambda: next(steps)))
+        return followers[-1]
+
+    stream = started(start)
+    if completed_steps:
+        attend_for_long(stream, until=lambda: len(followers) > 8)
+    else:
+        with pytest.raises(LogUnavailableError, match="4 times in a row, last with: StopIteration"):
+            attend_for_long(stream)
+
+
+@pytest.mark.parametrize("fails_from", [0, 1])
+def test_a_query_of_spark_recovers_by_a_batch(spark: SparkSession, tmp_path: Path, fails_from: int) -> None:
+    """Its first batch fails each time, and is repeated by each start; or each start completes one before it fails."""
+    queries: list[StreamingQuery] = []
+
+    def start() -> StreamingQuery:
+        completed: list[int] = []
+
+        def batch(_: DataFrame, number: int) -> None:
+            if len(completed) == fails_from:
+                raise ValueError("no such bucket")
+            completed.append(number)
+
+        source = spark.readStream.format("rate").load().writeStream.foreachBatch(batch)
+        queries.append(source.option("checkpointLocation", str(tmp_path)).start())
+        return queries[-1]
+
+    stream = started(start)
+    if fails_from:
+        attend_for_long(stream, until=lambda: len(queries) > 5)
+        stream.stop()
+    else:
+        with pytest.raises(LogUnavailableError, match=r"4 times in a row, last with: \S*ValueError: no such bucket"):
+            attend_for_long(stream)
+
+
+def attend_for_long(stream: RestartedStream, until: Callable[[], bool] = lambda: False) -> None:
+    """Attend to a stream as often as it takes; ten minutes pass from one time to the next."""
+    times_s = itertools.count(0.0, 600.0)
+
+    def attend() -> bool:
+        stream.attend(next(times_s))
+        return until()
+
+    poll_until(attend, deadline_s=60)
 
 
 def test_what_another_start_would_meet_again_is_raised(stream: RestartedStream, starts: Starts) -> None:
