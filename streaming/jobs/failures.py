@@ -1,12 +1,12 @@
 """What a failed stream says, in one line: Spark's own text is a page, and stands in its log."""
 
 import re
+from pathlib import Path
 from typing import Final
 
-from controlplane.config import KafkaConfig
 from controlplane.errors import ControlPlaneError, LogUnavailableError, PrerequisiteError
-from streaming.storage import StoragePath
-from streaming.tables.warehouse import NO_SPACE, full_disk
+from streaming.config import PipelineConfig
+from streaming.tables.warehouse import HOW_TO_MEND, NO_SPACE, full_disk
 
 _NO_ANSWER: Final = re.compile(
     r"(?:org\.apache\.kafka\.common\.errors\.\w*(?:Timeout|Disconnect)\w*Exception|LogUnavailableError): (.+)"
@@ -16,19 +16,25 @@ _LOST: Final = "not available in Kafka any more"
 _PYTHON: Final = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
 _TRACE: Final = "Traceback (most recent call last)"
 _SPARK: Final = re.compile(r"terminated with exception: (.+?)(?: SQLSTATE|$)", re.MULTILINE)
+_PLACE: Final = r"/(?=\S)(?:(?!: )[^\n'\"])+?"
+_FULL_AT: Final = re.compile(
+    rf"(?<!\S)(?P<rust_or_java>{_PLACE})(?:#\d+)?(?:: | \(|\n[^/\n]*){NO_SPACE}"
+    rf"|'(?P<arrow>{_PLACE})'\. Detail: \[errno 28\] {NO_SPACE}"
+    rf"|{NO_SPACE}: '(?P<python>{_PLACE})'"
+)
+"""The file that found no room, where the error names one: it does when the file is made, and not when it is written."""
 _LONGEST: Final = 300
 
 
-def words_of(failure: str, kafka: KafkaConfig, warehouse_dir: StoragePath) -> str:
+def words_of(failure: str, config: PipelineConfig) -> str:
     """A failure in one line.
 
     Args:
         failure: the text of the exception, as Spark or Python gives it.
-        kafka: names the servers.
-        warehouse_dir: the folder of the tables.
+        config: the pipeline's settings, which name servers and folders.
     """
     if NO_SPACE in failure:
-        return full_disk(warehouse_dir)
+        return _no_space(failure, config)
     if _AFTER_A_CRASH in failure:
         repeated = "the batch that it repeats after a stop or a crash"
         return f"Spark fails once behind {repeated} (SPARK-55271); nothing is lost"
@@ -36,12 +42,29 @@ def words_of(failure: str, kafka: KafkaConfig, warehouse_dir: StoragePath) -> st
         return "Kafka no longer has records that were not read"
     no_answer = _NO_ANSWER.search(failure)
     if no_answer:
-        return f"Kafka at {kafka.bootstrap_servers} does not answer: {no_answer[1]:.{_LONGEST}}"
+        return f"Kafka at {config.kafka.bootstrap_servers} does not answer: {no_answer[1]:.{_LONGEST}}"
     _, _, trace = failure.partition(_TRACE)
     raised = _PYTHON.findall(trace)
     ended = _SPARK.search(failure)
     sentence = raised[-1] if raised else ended[1] if ended else failure.partition("\n")[0]
     return f"{sentence:.{_LONGEST}}"
+
+
+def _no_space(failure: str, config: PipelineConfig) -> str:
+    """Whose disk is full: that of the file that the error names, or else one of all that the pipeline writes to."""
+    found = _FULL_AT.search(failure)
+    if found:
+        (place,) = filter(None, found.groups())
+        return full_disk(Path(place).parent)
+    written = {
+        "the tables": config.warehouse_dir,
+        "the checkpoints": config.checkpoints_dir,
+        "Spark's log": config.spark.log_file,
+    }
+    folders = [f"{what} ({place})" for what, place in written.items() if isinstance(place, Path)]
+    work = "Spark's work files (spark.local.dir and java.io.tmpdir, by default /tmp, of driver and executors)"
+    places = ", ".join([*folders, work])
+    return f"a disk is full, and the error does not say which: make room where these are: {places}; {HOW_TO_MEND}"
 
 
 def final_error(message: str, failure: str) -> ControlPlaneError:

@@ -119,7 +119,7 @@ class RestartedStream:
         stopping = stopping_error(failure, self._config.kafka, f"what the stream of {self.name} reads")
         if stopping is not None:
             raise stopping
-        sentence = words_of(failure, self._config.kafka, self._config.warehouse_dir)
+        sentence = words_of(failure, self._config)
         self._failures += 1
         if self._failures > self._config.restart_limit:
             message = f"the stream of {self.name} failed {self._failures} times in a row, last with: {sentence}"

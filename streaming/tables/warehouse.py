@@ -12,9 +12,9 @@ NO_SPACE: Final = "No space left on device"
 _OWNER_FILE: Final = "cluster"
 
 
-def full_disk(warehouse_dir: StoragePath | str) -> str:
-    """What an operator is told of a full disk."""
-    return f"the disk of {warehouse_dir} is full: make room; {HOW_TO_MEND}"
+def full_disk(folder: StoragePath | str) -> str:
+    """What an operator is told of the full disk of a folder."""
+    return f"the disk of {folder} is full: make room; {HOW_TO_MEND}"
 
 
 def table_names(warehouse_dir: StoragePath) -> tuple[str, ...]:
