@@ -1,5 +1,6 @@
-"""What the driver has to know of a batch of load reports: a row for each node and incarnation, and what was refused."""
+"""What the driver has to know of a batch of load reports: a row for each process of a node, and what was refused."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -23,7 +24,7 @@ class BatchSummary(NamedTuple):
 
     Attributes:
         refused: the number of refused records by reason.
-        incarnations: the usable reports of each node and incarnation.
+        incarnations: the usable reports of each node, incarnation and partition.
         newest_ms: append time of the newest usable report; None if there is none.
         has_implausible_figures: whether a usable report has figures that cannot be true.
     """
@@ -36,9 +37,11 @@ class BatchSummary(NamedTuple):
 
 def summary_of(decoded: DataFrame) -> BatchSummary:
     """The summary of a batch as :func:`streaming.load.decoding.decoded_reports` returns it."""
-    position = F.struct(*Position._fields)
+    # Within a partition offsets tell the order of reports: their times fall where a broker's clock is set back.
+    place = F.struct("offset", "append_time_ms")
     header = F.struct(
-        *Position._fields,
+        "offset",
+        "append_time_ms",
         *(F.col(f"resources.{name}").alias(name) for name in Resources._fields),
         "version",
         F.col("figures.bundle_count").alias("bundle_count"),
@@ -48,10 +51,10 @@ def summary_of(decoded: DataFrame) -> BatchSummary:
     is_plausible = F.col("figures.is_plausible")
     records = decoded.where("bucket IS NULL AND file IS NULL")
     rows = (
-        records.groupBy("refusal.reason", "node_id", "incarnation")
+        records.groupBy("refusal.reason", "node_id", "incarnation", "partition")
         .agg(
             F.count(F.lit(1)).alias("count"),
-            F.min(F.when(is_plausible, position)).alias("first"),
+            F.min(F.when(is_plausible, place)).alias("first"),
             F.max(F.when(is_plausible, header)).alias("newest"),
             F.max("append_time_ms").alias("newest_ms"),
             F.sum(F.size("figures.implausible")).alias("implausible_count"),
@@ -59,8 +62,12 @@ def summary_of(decoded: DataFrame) -> BatchSummary:
         .collect()
     )
     usable = [row for row in rows if row["reason"] is None]
+    refused: Counter[str] = Counter()
+    for row in rows:
+        if row["reason"] is not None:
+            refused[row["reason"]] += row["count"]
     return BatchSummary(
-        {row["reason"]: row["count"] for row in rows if row["reason"] is not None},
+        refused,
         [_incarnation(row) for row in usable],
         max((row["newest_ms"] for row in usable), default=None),
         any(row["implausible_count"] > 0 for row in usable),
@@ -87,16 +94,20 @@ def _incarnation(row: Row) -> IncarnationReports:
     return IncarnationReports(
         row["node_id"],
         row["incarnation"],
-        None if first is None else Position(*first),
-        None if newest is None else _node(row["node_id"], row["incarnation"], newest),
+        None if first is None else _position(first, row["partition"]),
+        None if newest is None else _node(row, newest),
     )
 
 
-def _node(node_id: str, incarnation: int, newest: Row) -> NodeState:
+def _position(place: Row, partition: int) -> Position:
+    return Position(place["append_time_ms"], partition, place["offset"])
+
+
+def _node(row: Row, newest: Row) -> NodeState:
     return NodeState(
-        node_id,
-        Position(*(newest[name] for name in Position._fields)),
-        incarnation,
+        row["node_id"],
+        _position(newest, row["partition"]),
+        row["incarnation"],
         Resources(*(ResourceUsage(*newest[name]) for name in Resources._fields)),
         newest["version"],
         newest["weighted_usage"],

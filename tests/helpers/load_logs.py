@@ -54,6 +54,26 @@ def logs(draw: st.DrawFn) -> list[PlacedReport]:
 
 
 @st.composite
+def cut_logs(draw: st.DrawFn) -> tuple[list[PlacedReport], list[list[PlacedReport]]]:
+    """A log in which times fall and rise within each partition, and the same in batches: each partition cut anywhere.
+
+    Nodes and bundles stay in one partition each, so that there is but one order of what is known of them.
+    """
+    batches: list[list[PlacedReport]] = [[] for _ in range(4)]
+    for partition in (0, 1):
+        batch = 0
+        for offset in range(draw(st.integers(0, 6))):
+            batch = draw(st.integers(batch, 3))
+            position = Position(draw(st.integers(1_000, 1_004)), partition, offset)
+            node_id = draw(st.sampled_from([f"n{partition}", f"n{partition + 2}"]))
+            resources = Resources(*(draw(_USAGES) for _ in Resources._fields))
+            bundles = [each for each in draw(_BUNDLES) if BUNDLE_IDS.index(each.bundle_id) % 2 == partition]
+            incarnation = draw(st.sampled_from([1, 1, 2, 3]))
+            batches[batch].append(PlacedReport(position, node_id, incarnation, resources, "1", bundles))
+    return [each for batch in batches for each in batch], [draw(st.permutations(batch)) for batch in batches]
+
+
+@st.composite
 def logs_in_batches(draw: st.DrawFn) -> tuple[list[PlacedReport], list[list[PlacedReport]]]:
     """A log, and the same in batches of which some come twice, each in an order of its own."""
     log = draw(logs())

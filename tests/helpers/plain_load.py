@@ -3,11 +3,14 @@
 It follows the definitions as directly as it can, and knows neither columns nor buckets nor batches.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, message_load
 from controlplane.core.bundles.load.plausible import Implausible, implausible_load, implausible_node
-from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState
+from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState, Position
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.reports import BundleLoad
@@ -24,6 +27,17 @@ from controlplane.core.bundles.splitting.limits import (
 from streaming.config import LoadRuleConfig
 from tests.helpers.placed_report import PlacedReport
 
+Each = TypeVar("Each")
+
+
+def in_log_order(items: Iterable[Each], position: Callable[[Each], Position]) -> Iterator[Each]:
+    """Within a partition by offset; of several partitions the one goes on whose next item was appended first."""
+    partitions: dict[int, list[Each]] = defaultdict(list)
+    for item in items:
+        partitions[position(item).partition].append(item)
+    in_order = (sorted(each, key=lambda item: position(item).offset) for each in partitions.values())
+    return heapq.merge(*in_order, key=position)
+
 
 class PlainLoad:
     """All bundles and nodes that were ever reported, by their ids."""
@@ -36,7 +50,8 @@ class PlainLoad:
     def fold(self, reports: Iterable[PlacedReport], weights: ResourceWeights) -> list[Implausible]:
         """Fold reports in, in the order of the log. Return the figures that were passed over."""
         found: list[Implausible] = []
-        for report in sorted(reports, key=lambda each: each.position):
+        samples: dict[str, list[tuple[BundleLoad, PlacedReport]]] = defaultdict(list)
+        for report in in_log_order(reports, lambda each: each.position):
             known = self.nodes.get(report.node_id)
             if known is not None and report.incarnation < known.incarnation:
                 continue
@@ -44,7 +59,8 @@ class PlainLoad:
             for load in sorted(report.bundles):
                 wrong = implausible_load(message_load(load))
                 if wrong is None:
-                    self._fold_bundle(load, report)
+                    if self._is_new(load, report):
+                        samples[load.bundle_id].append((load, report))
                     reported = reported.plus(message_load(load))
                 else:
                     found.append(Implausible(report.node_id, load.bundle_id, *wrong))
@@ -67,7 +83,16 @@ class PlainLoad:
                 reported,
                 *kept,
             )
+        for of_bundle in samples.values():
+            for load, report in in_log_order(of_bundle, lambda sample: sample[1].position):
+                if self._is_new(load, report):  # a report may name a bundle twice
+                    self._fold_bundle(load, report)
         return found
+
+    def _is_new(self, load: BundleLoad, report: PlacedReport) -> bool:
+        known = self.bundles.get(load.bundle_id)
+        _, partition, offset = report.position
+        return known is None or offset > known.folded_offsets.get(partition, -1)
 
     def _fold_bundle(self, load: BundleLoad, report: PlacedReport) -> None:
         known = self.bundles.get(load.bundle_id)
@@ -75,8 +100,6 @@ class PlainLoad:
         folded: Mapping[int, int] = {}
         if known is None:
             first_ms, moved_ms, before = time_ms, None, UNSEEN_BUNDLE
-        elif offset <= known.folded_offsets.get(partition, -1):
-            return
         else:
             first_ms, before, folded = known.first_report_time_ms, known.averages, known.folded_offsets
             moved_ms = known.moved_at_ms if known.node_id == report.node_id else time_ms

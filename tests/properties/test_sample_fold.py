@@ -52,7 +52,7 @@ reports = st.builds(
 @st.composite
 def batches(draw: st.DrawFn) -> list[list[PlacedReport]]:
     """Reports in batches, of which some come again, each in an order of its own."""
-    drawn = draw(st.lists(reports, unique_by=lambda each: each.position, max_size=12))
+    drawn = draw(st.lists(reports, unique_by=lambda each: each.position[1:], max_size=12))
     cuts = sorted(draw(st.lists(st.integers(0, len(drawn)), max_size=4)))
     cut = [drawn[start:end] for start, end in zip([0, *cuts], [*cuts, len(drawn)], strict=True)]
     again = draw(st.lists(st.sampled_from(cut), max_size=2))
@@ -123,6 +123,33 @@ def test_columns_fold_as_single_samples_do(drawn: list[list[PlacedReport]]) -> N
             assert (place != NONE) == has_news
             assert not has_news or is_newest(plain.bundles[bundle_id], *samples[place])
         bundles, folded = result.bundles, result.folded
+
+
+@st.composite
+def cut_logs(draw: st.DrawFn) -> list[list[PlacedReport]]:
+    """Batches of two partitions, each cut anywhere; times fall and rise, and a bundle is reported in one partition."""
+    batches: list[list[PlacedReport]] = [[] for _ in range(4)]
+    for partition in (0, 1):
+        batch = 0
+        for offset in range(draw(st.integers(0, 6))):
+            batch = draw(st.integers(batch, 3))
+            position = Position(draw(st.integers(1_000, 1_004)), partition, offset)
+            bundles = draw(st.lists(loads, max_size=4, unique_by=lambda each: each.bundle_id))
+            homes = [each for each in bundles if BUNDLES.index(each.bundle_id) % 2 == partition]
+            report = PlacedReport(position, draw(st.sampled_from(NODES)), 1, _NO_RESOURCES, "1", homes)
+            batches[batch].append(report)
+    return [draw(st.permutations(batch)) for batch in batches]
+
+
+@given(cut_logs())
+def test_cuts_change_nothing_also_where_clocks_go_back(drawn: list[list[PlacedReport]]) -> None:
+    """A sample that was appended with an earlier time than one before it counts, also in the same batch with that."""
+    plain = PlainLoad()
+    plain.fold([report for batch in drawn for report in batch], ResourceWeights())
+    result = FoldedSamples(*nothing(), np.zeros(0, np.int64))
+    for batch in drawn:
+        result = fold_samples(result.bundles, result.folded, samples_of(batch)[0])
+    compare(result, plain)
 
 
 def test_averages_go_on_beyond_their_greatest_number_of_samples() -> None:

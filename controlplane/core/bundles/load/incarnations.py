@@ -5,13 +5,17 @@ one incarnation in almost every batch, so the rule is decided from one summary f
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from controlplane.core.bundles.load.reported_state import NodeState, Position
 
 
 class IncarnationReports(NamedTuple):
-    """The reports of one incarnation of a node in a batch.
+    """The reports of one incarnation of a node in a batch, in one partition.
+
+    A node's reports stand in one partition, unless the topic gets more of them.
 
     Attributes:
         node_id: the node.
@@ -48,21 +52,23 @@ def cutoffs(batch: Iterable[IncarnationReports], nodes: Mapping[str, NodeState])
     for node_id, mine in by_node.items():
         known = nodes.get(node_id)
         end: Position | None = None
-        for each in sorted(mine, key=lambda one: one.incarnation, reverse=True):
-            if known is not None and each.incarnation < known.incarnation:
-                found.append(Cutoff(node_id, each.incarnation, None))
+        latest_first = sorted(mine, key=attrgetter("incarnation"), reverse=True)
+        for incarnation, parts in groupby(latest_first, key=attrgetter("incarnation")):
+            if known is not None and incarnation < known.incarnation:
+                found.append(Cutoff(node_id, incarnation, None))
                 continue
             if end is not None:
-                found.append(Cutoff(node_id, each.incarnation, end))
-            if each.first is not None:
-                end = each.first if end is None else min(end, each.first)
+                found.append(Cutoff(node_id, incarnation, end))
+            for first in (each.first for each in parts if each.first is not None):
+                end = first if end is None or end.is_behind(first) else end
     return found
 
 
 def newest_nodes(batch: Iterable[IncarnationReports]) -> Collection[NodeState]:
     """Each node by the newest report of its latest incarnation that has one: later ones of former ones do not count."""
     found: dict[str, NodeState] = {}
-    for each in sorted(batch, key=lambda one: one.incarnation):
-        if each.newest is not None:
-            found[each.node_id] = each.newest
+    for newest in sorted((each.newest for each in batch if each.newest is not None), key=attrgetter("incarnation")):
+        other = found.get(newest.node_id)
+        if other is None or newest.incarnation > other.incarnation or newest.position.is_behind(other.position):
+            found[newest.node_id] = newest
     return found.values()

@@ -10,7 +10,7 @@ from controlplane.core.bundles.reports import BundleLoad
 
 
 class Position(NamedTuple):
-    """Where a report stands in the log; reports fold in this order."""
+    """Where a report stands in the log."""
 
     append_time_ms: int
     partition: int

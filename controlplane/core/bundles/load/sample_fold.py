@@ -72,7 +72,7 @@ class SampleColumns(NamedTuple):
     Attributes:
         bundle: its bundle; a report has one sample of a bundle.
         node: the node that has reported it.
-        append_time_ms: of the report; reports count in the order of append time, partition and offset.
+        append_time_ms: of the report.
         partition: of the report.
         offset: of the report.
         load: the figures, all of them plausible.
@@ -125,8 +125,7 @@ def fold_samples(bundles: BundleColumns, folded: FoldedOffsets, samples: SampleC
         folded: what is in their averages.
         samples: the samples.
     """
-    in_order = np.lexsort((samples.offset, samples.partition, samples.append_time_ms, samples.bundle))
-    counted = in_order[_are_new(folded, samples, in_order)]
+    counted = _in_order(samples, _new_by_pair(folded, samples))
     bundle = samples.bundle[counted]
     begins = np.append(True, bundle[1:] != bundle[:-1])[: len(bundle)]
     first = np.flatnonzero(begins)
@@ -146,26 +145,43 @@ def fold_samples(bundles: BundleColumns, folded: FoldedOffsets, samples: SampleC
     )
 
 
-def _are_new(folded: FoldedOffsets, samples: SampleColumns, in_order: Numbers) -> Choice:
-    """For each sample, in order, whether its offset is beyond all that its bundle has had of its partition.
-
-    That is a running maximum within each pair of bundle and partition. The numbers of the pairs lead the offsets'
-    ranks, so that one running maximum over all of them does not reach from one pair into the next.
-    """
-    bundle = np.concatenate([folded.bundle, samples.bundle[in_order]])
-    partition = np.concatenate([folded.partition, samples.partition[in_order]])
-    offset = np.concatenate([folded.offset, samples.offset[in_order]])
-    by_pair = np.lexsort((partition, bundle))  # stable: what is folded comes first, then the samples in their order
-    opens = np.append(
-        True,
-        (bundle[by_pair][1:] != bundle[by_pair][:-1]) | (partition[by_pair][1:] != partition[by_pair][:-1]),
-    )[: len(by_pair)]
-    _, rank = np.unique(offset[by_pair], return_inverse=True)
-    leading = np.cumsum(opens) * (len(offset) + 1) + rank
+def _new_by_pair(folded: FoldedOffsets, samples: SampleColumns) -> Numbers:
+    """The samples whose offset is beyond all that its bundle has had of its partition, in the order of these three."""
+    known = len(folded.bundle)
+    bundle = np.concatenate([folded.bundle, samples.bundle])
+    partition = np.concatenate([folded.partition, samples.partition])
+    offset = np.concatenate([folded.offset, samples.offset])
+    is_sample = np.arange(len(bundle)) >= known
+    by_pair = np.lexsort((offset, is_sample, partition, bundle))  # what is folded comes first
+    opens = _opens(bundle[by_pair], partition[by_pair])
+    leading = _leading(offset[by_pair], opens)
     before = np.append(0, np.maximum.accumulate(leading)[:-1])[: len(leading)]
-    is_new = np.empty(len(by_pair), np.bool_)
-    is_new[by_pair] = opens | (leading > before)
-    return is_new[len(folded.bundle) :]
+    is_new = is_sample[by_pair] & (opens | (leading > before))
+    return by_pair[is_new] - known
+
+
+def _in_order(samples: SampleColumns, by_pair: Numbers) -> Numbers:
+    """The same samples, bundle by bundle in the order in which they count.
+
+    Within a partition that is the order of the offsets, whatever clocks did: batches, which are cut by offsets, cannot
+    change it. Of several partitions the one whose next sample was appended first goes on; so a sample stands where the
+    latest append time up to it in its partition is.
+    """
+    bundle, partition = samples.bundle[by_pair], samples.partition[by_pair]
+    opens = _opens(bundle, partition)
+    latest = np.maximum.accumulate(_leading(samples.append_time_ms[by_pair], opens)) % (len(by_pair) + 1)
+    return by_pair[np.lexsort((partition, latest, bundle))]  # stable: the offsets of a partition stay in order
+
+
+def _opens(bundle: Numbers, partition: Numbers) -> Choice:
+    """For each place whether a pair of bundle and partition begins there."""
+    return np.append(True, (bundle[1:] != bundle[:-1]) | (partition[1:] != partition[:-1]))[: len(bundle)]
+
+
+def _leading(values: Numbers, opens: Choice) -> Numbers:
+    """The ranks of values, led by the numbers of their pairs: a running maximum does not reach into the next pair."""
+    _, rank = np.unique(values, return_inverse=True)
+    return np.cumsum(opens) * (len(values) + 1) + rank
 
 
 def _rounds(first: Numbers, count: int) -> list[Numbers]:

@@ -54,6 +54,23 @@ def test_a_node_is_what_its_latest_incarnation_says() -> None:
     assert list(newest_nodes([reports(2, 5, 7), reports(1, 3, 9)])) == [node(2, 7)]
 
 
+def test_offsets_tell_the_order_within_a_partition() -> None:
+    """A broker's clock went back: the later report has the earlier time, and is the later one all the same."""
+    back = Position(1, 0, 9)
+    assert cutoffs([reports(1, 3, 8), IncarnationReports("n", 2, back, None)], {}) == [Cutoff("n", 1, back)]
+    later = [IncarnationReports("n", 2, back, None), IncarnationReports("n", 3, at(7), None)]
+    assert cutoffs([reports(1, 3, 8), *later], {}) == [Cutoff("n", 2, at(7)), Cutoff("n", 1, at(7))]
+
+
+def test_a_node_that_goes_on_in_another_partition_has_one_order() -> None:
+    """The topic got partitions: append times tell which report of a process is the first, and which the newest."""
+    there = Position(1_006, 1, 0)
+    moved = IncarnationReports("n", 2, there, node(2, 0)._replace(position=there))
+    for parts in ([reports(2, 4, 5), moved], [moved, reports(2, 4, 5)]):
+        assert cutoffs([reports(1, 3, 9), *parts], {}) == [Cutoff("n", 1, at(4))]
+        assert list(newest_nodes([reports(1, 3, 9), *parts])) == [moved.newest]
+
+
 def test_what_evaluations_have_added_stays_with_the_node() -> None:
     """A report of an older process, or one that was seen before, changes nothing."""
     known = node(2, 7)._replace(sums=BundleSums(1, NO_LOAD, NO_LOAD), smoothed_usage=0.25, smoothed_at_ms=9)

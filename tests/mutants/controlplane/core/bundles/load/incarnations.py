@@ -9,26 +9,32 @@ _TESTS: Final = ("unit/core/bundles/load/test_incarnations.py",)
 BUGS: Final = (
     Bug(
         "the known incarnation of a node is taken for a former one",
-        "each.incarnation < known.incarnation",
-        "each.incarnation <= known.incarnation",
+        "incarnation < known.incarnation",
+        "incarnation <= known.incarnation",
         tests=_TESTS,
     ),
     Bug(
         "a former incarnation counts until the first report of the next one alone",
-        "min(end, each.first)",
-        "each.first",
+        "end = first if end is None or end.is_behind(first) else end",
+        "end = first",
         tests=_TESTS,
     ),
     Bug(
         "later incarnations of a batch are judged after former ones",
-        "for each in sorted(mine, key=lambda one: one.incarnation, reverse=True):",
-        "for each in sorted(mine, key=lambda one: one.incarnation):",
+        'sorted(mine, key=attrgetter("incarnation"), reverse=True)',
+        'sorted(mine, key=attrgetter("incarnation"))',
         tests=_TESTS,
     ),
     Bug(
         "a node is what its process that reported last in the batch says",
-        "sorted(batch, key=lambda one: one.incarnation)",
-        "sorted(batch, key=lambda one: one.newest.position if one.newest else one.incarnation)",
+        'sorted((each.newest for each in batch if each.newest is not None), key=attrgetter("incarnation"))',
+        'sorted((each.newest for each in batch if each.newest is not None), key=attrgetter("position"))',
+        tests=_TESTS,
+    ),
+    Bug(
+        "a node that goes on in another partition is what the first part says",
+        " or newest.position.is_behind(other.position)",
+        "",
         tests=_TESTS,
     ),
 )

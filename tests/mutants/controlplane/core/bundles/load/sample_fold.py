@@ -8,21 +8,33 @@ _FOLD: Final = ("properties/test_sample_fold.py::test_columns_fold_as_single_sam
 
 BUGS: Final = (
     Bug(
-        "samples of columns fold in the order of their offsets alone",
-        "np.lexsort((samples.offset, samples.partition, samples.append_time_ms, samples.bundle))",
-        "np.lexsort((samples.offset, samples.bundle))",
+        "samples of columns fold in the order of their partitions",
+        "np.lexsort((partition, latest, bundle))",
+        "np.lexsort((partition, bundle))",
+        tests=_FOLD,
+    ),
+    Bug(
+        "samples of columns fold in the order of their times also within a partition",
+        "np.maximum.accumulate(_leading(samples.append_time_ms[by_pair], opens))",
+        "_leading(samples.append_time_ms[by_pair], opens)",
         tests=_FOLD,
     ),
     Bug(
         "an offset that was folded before folds again in columns",
-        "is_new[by_pair] = opens | (leading > before)",
-        "is_new[by_pair] = opens | (leading >= before)",
+        "opens | (leading > before)",
+        "opens | (leading >= before)",
+        tests=_FOLD,
+    ),
+    Bug(
+        "what was folded before stands among a partition's samples in columns",
+        "np.lexsort((offset, is_sample, partition, bundle))",
+        "np.lexsort((offset, partition, bundle))",
         tests=_FOLD,
     ),
     Bug(
         "the offsets of one bundle hide those of the next one in columns",
-        "leading = np.cumsum(opens) * (len(offset) + 1) + rank",
-        "leading = rank",
+        "return np.cumsum(opens) * (len(values) + 1) + rank",
+        "return rank",
         tests=_FOLD,
     ),
     Bug(
