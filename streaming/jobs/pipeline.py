@@ -1,7 +1,6 @@
 """The application: all streams of a cluster in one Spark session, restarted after failures, until it is stopped."""
 
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -20,16 +19,14 @@ from streaming.jobs.load import start_load
 from streaming.jobs.load_history import LOAD_HISTORY, start_load_history
 from streaming.jobs.records import start_records
 from streaming.jobs.restarts import RestartedStream, Running
+from streaming.jobs.running_streams import run_streams
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session
 from streaming.tables.claim import claimed
 from streaming.tables.created_tables import create_missing
-from streaming.tables.maintenance import maintain
 from streaming.tables.warehouse import name_cluster
 
 _log = structlog.get_logger(__name__)
-
-_WATCH_INTERVAL_S = 0.5
 
 
 def run(
@@ -88,16 +85,15 @@ def _run_in(
     listener = ProgressListener(metrics)
     session.streams.addListener(listener)
     streams = restarted_streams(session, config, metrics, starts)
-    try:
-        for stream in streams:
-            stream.start()
+
+    def tell() -> None:
         _log.info("pipeline runs", tables=str(config.warehouse_dir), streams=[stream.name for stream in streams])
         if on_started is not None:
             on_started(session)
-        _watch(config, streams, stop)
+
+    try:
+        run_streams(config, streams, stop, tell)
     finally:
-        for stream in streams:
-            stream.stop()
         session.streams.removeListener(listener)
 
 
@@ -125,17 +121,3 @@ def _starters(
         CHANGES: lambda: start_changes(config, metrics),
         LOAD_HISTORY: lambda: start_load_history(session, config, metrics),
     }
-
-
-def _watch(
-    config: PipelineConfig,
-    streams: list[RestartedStream],
-    stop: threading.Event,
-) -> None:
-    next_maintenance_s = time.monotonic() + config.maintenance_interval_ms / 1_000
-    while not stop.wait(_WATCH_INTERVAL_S):
-        for stream in streams:
-            stream.attend(time.monotonic())
-        if time.monotonic() >= next_maintenance_s:
-            maintain(config.warehouse_dir, keep_days=config.keep_days)
-            next_maintenance_s = time.monotonic() + config.maintenance_interval_ms / 1_000

@@ -1,6 +1,6 @@
 """Maintenance of the tables: joining small files, and removing files that no query reads any more."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -20,7 +20,10 @@ _COMPACTED_DAYS: Final = 1
 
 
 def maintain(
-    warehouse_dir: StoragePath, now: datetime | None = None, keep_days: Mapping[str, int] = MappingProxyType({})
+    warehouse_dir: StoragePath,
+    now: datetime | None = None,
+    keep_days: Mapping[str, int] = MappingProxyType({}),
+    is_ended: Callable[[], bool] = lambda: False,
 ) -> None:
     """Forget days that are not to be kept, join the small files of the last two days, and remove what no query reads.
 
@@ -31,10 +34,13 @@ def maintain(
         warehouse_dir: the folder of the tables.
         now: the time; the clock's by default.
         keep_days: how many days of a table of history are kept, with today, by its name; all of other tables are.
+        is_ended: asked before each table; true: it and those behind it are left to the next turn.
     """
     today = (now or datetime.now(UTC)).date()
     since = (today - timedelta(days=_COMPACTED_DAYS)).isoformat()
     for table in ALL_TABLES:
+        if is_ended():
+            return
         kept = keep_days.get(table.name)
         first_day = None if kept is None else (today - timedelta(days=kept - 1)).isoformat()
         try:

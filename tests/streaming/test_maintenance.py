@@ -1,16 +1,23 @@
 """Maintenance joins files, removes those that no version needs, and forgets days: rows that are kept stay."""
 
 import os
+import random
 import shutil
+import threading
+import time
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow.compute as pc
+import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 from structlog.testing import capture_logs
 
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.changes import NODE_CHANGES_TABLE, SLOTS_TABLE
+from streaming.contracts.loads import BROKER_LOAD_TABLE
 from streaming.contracts.records import (
     DEAD_LETTERS_TABLE,
     DECISIONS_TABLE,
@@ -21,6 +28,8 @@ from streaming.tables.created_tables import create_missing
 from streaming.tables.driver_tables import DriverTable
 from streaming.tables.maintenance import maintain
 from tests.helpers.membership_rows import add_membership_rows
+from tests.helpers.placed_report import PlacedReport
+from tests.helpers.report_table import ReportTable, random_reports
 
 
 def test_maintenance_joins_files_and_keeps_rows(warehouse_dir: Path) -> None:
@@ -105,6 +114,49 @@ def test_a_damaged_table_does_not_keep_others_from_maintenance(tmp_path: Path) -
         ("maintenance", SLOTS_TABLE.name),
         ("table", NODE_CHANGES_TABLE.name),
     ]
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_what_streams_write_beside_maintenance_is_there_once(warehouse_dir: Path, *, forgets: bool) -> None:
+    """It commits in another thread. A commit that it makes Delta refuse, where days are forgotten, is repeated."""
+    ended = threading.Event()
+    keep_days = {LOAD_REPORTS_TABLE.name: 1} if forgets else {}
+
+    def maintain_all_the_time() -> None:
+        while not ended.is_set():
+            maintain(warehouse_dir, keep_days=keep_days)
+
+    def add(reports: Sequence[PlacedReport]) -> None:
+        try:
+            ReportTable(warehouse_dir).add(reports)
+        except CommitFailedError:
+            assert forgets
+            add(reports)
+
+    for table in ALL_TABLES:
+        if table not in (MEMBERSHIP_TABLE, LOAD_REPORTS_TABLE, BROKER_LOAD_TABLE):
+            shutil.rmtree(warehouse_dir / table.name)
+    old, now_ms = random_reports(random.Random(1), 1, 60_000), time.time_ns() // 1_000_000
+    today = [each._replace(position=each.position._replace(append_time_ms=now_ms)) for each in old]
+    nodes = DriverTable(warehouse_dir, BROKER_LOAD_TABLE, "nodes")
+    thread = threading.Thread(target=maintain_all_the_time)
+    thread.start()
+    try:
+        for batch_id in range(15):
+            add_membership_rows(warehouse_dir, 1, batch_id)
+            add([*old, *today])
+            nodes.replace((), batch_id)
+    finally:
+        ended.set()
+        thread.join()
+    maintain(warehouse_dir, keep_days=keep_days)
+    counts = ((MEMBERSHIP_TABLE, 15), (LOAD_REPORTS_TABLE, 15 if forgets else 30))
+    for table, count in counts:
+        assert DriverTable(warehouse_dir, table, "").rows().num_rows == count
+    assert is_one_file(warehouse_dir / MEMBERSHIP_TABLE.name)
+    operations = [commit["operation"] for commit in DeltaTable(warehouse_dir / LOAD_REPORTS_TABLE.name).history()]
+    assert operations.count("OPTIMIZE") > 1
+    assert (operations.count("DELETE") > 1) == forgets
 
 
 def is_one_file(folder: Path) -> bool:

@@ -10,17 +10,20 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole
 from streaming.contracts.catalog import ALL_TABLES
+from streaming.contracts.changes import NODE_CHANGES_TABLE
 from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import HEARTBEATS_TABLE, LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
@@ -212,6 +215,20 @@ def test_a_full_disk_is_told_and_room_is_all_it_needs(pipeline: Pipeline, tmp_pa
         assert checked.returncode == 0, checked.stdout
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+def test_a_table_that_takes_long_to_maintain_does_not_delay_the_end(pipeline: Pipeline) -> None:
+    """SIGTERM ends the pipeline in time while files are joined: one of them is a pipe, which has no writer."""
+    values = {"string": "", "array": [], "date": datetime.now(UTC).date()}
+    row = {field.name: values.get(field.dataType.typeName(), 1) for field in NODE_CHANGES_TABLE.fields}
+    for version in range(2):
+        DriverTable(pipeline.tables, NODE_CHANGES_TABLE, "test").append([row], version)
+    place = Path(DeltaTable(pipeline.tables / NODE_CHANGES_TABLE.name).file_uris()[0])
+    place.unlink()
+    os.mkfifo(place)
+    before = ALL_TABLES[ALL_TABLES.index(NODE_CHANGES_TABLE) - 1]
+    with pipeline.running("controlplane pipeline run --maintenance-interval-ms 1000"):
+        poll_until(lambda: f"table={before.name}\n" in (pipeline.folder / "printed").read_text(), DEADLINE_S)
 
 
 def test_steps_are_commands() -> None:

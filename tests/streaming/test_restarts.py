@@ -68,12 +68,17 @@ def stream(starts: Starts) -> RestartedStream:
 
 def started(starter: Callable[[], Running]) -> RestartedStream:
     """The stream of such starts, after the first one."""
+    made = restarted(starter)
+    made.start()
+    return made
+
+
+def restarted(starter: Callable[[], Running]) -> RestartedStream:
+    """The stream of such starts, before the first one."""
     config = PipelineConfig(
         ClusterConfig("c"), KafkaConfig("nowhere:1"), Path("tables"), SparkConfig(jars=()), restart_limit=3
     )
-    made = RestartedStream("changes", starter, config, PipelineMetrics(CollectorRegistry()))
-    made.start()
-    return made
+    return RestartedStream("changes", starter, config, PipelineMetrics(CollectorRegistry()))
 
 
 def test_waits_double(stream: RestartedStream, starts: Starts) -> None:
