@@ -38,9 +38,12 @@ class ContinuousStarts:
 
         Raises:
             LogContinuityError: records are missing, or a topic was recreated.
-            PrerequisiteError: a checkpoint is damaged.
+            PrerequisiteError: a checkpoint is damaged, or a topic is missing.
+            ConfigurationError: Kafka refuses the login, or does not allow the question.
             LogUnavailableError: Kafka does not answer.
             RetryableError: nor does the checkpoints' storage.
+            FencedError: another process has recorded a gap at the same time.
+            DeltaError, OSError: the storage fails while a gap is recorded, or a checkpoint moved behind it.
         """
         for topic, table in TABLE_OF_TOPIC.items():
             self._compare(topic, accepts_gap=accepts_gap)
@@ -52,8 +55,10 @@ class ContinuousStarts:
 
         Raises:
             LogContinuityError: records are missing, or the topic was recreated.
-            PrerequisiteError: its checkpoint is damaged.
+            PrerequisiteError: its checkpoint is damaged, or the topic is missing.
+            ConfigurationError: Kafka refuses the login, or does not allow the question.
             RetryableError: the checkpoint's storage does not answer.
+            Exception: the storage fails otherwise, or what the starter raises.
         """
         if name in TABLE_OF_TOPIC:
             try:

@@ -49,14 +49,18 @@ def run(
         accepts_gap: whether this start records what Kafka no longer has, and passes it. Later losses stop a stream.
 
     Raises:
-        PrerequisiteError: Spark does not start, the tables are those of another version or cluster, another pipeline
-            writes them, or a checkpoint is missing or damaged.
-        FencedError: another pipeline has taken the tables over.
-        LogUnavailableError: a stream failed too often in a row; the message contains its last failure.
+        PrerequisiteError: Spark does not start or its executors lack the package, the tables are those of another
+            version or cluster, another pipeline writes them, a checkpoint is missing or damaged, a topic is missing, or
+            a disk is full.
+        FencedError: another pipeline has taken the tables over, or the claim on them could not be renewed.
+        LogUnavailableError: Kafka does not answer at the start, or a stream failed too often in a row; then the message
+            contains its last failure.
         RetryableError: the checkpoints' storage does not answer at the start.
         LogContinuityError: the decision log has a gap, Kafka no longer has what was not read, or a topic was recreated.
         UnsupportedFeatureLevelError: a newer version wrote a decision.
+        InvariantViolationError: a stream found that its own state contradicts itself.
         ConfigurationError: Kafka refuses the login, or does not allow what the pipeline needs.
+        Exception: the first start of a stream failed otherwise, or the maintenance did, other than for one table.
     """
     name_cluster(config.warehouse_dir, config.cluster.name)
     with claimed(config.warehouse_dir, stop) as is_held:
