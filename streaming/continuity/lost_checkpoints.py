@@ -1,8 +1,9 @@
 """Before the streams start: whether each checkpoint belongs to the tables that its stream writes."""
 
+from controlplane.config import DECISIONS
 from controlplane.errors import PrerequisiteError
 from streaming.config import PipelineConfig
-from streaming.continuity.checkpoints import read_checkpoint
+from streaming.continuity.checkpoints import Checkpoint, read_checkpoint
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.tables.driver_tables import DriverTable
 from streaming.tables.warehouse import HOW_TO_MEND
@@ -13,21 +14,42 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
 
     Raises:
         PrerequisiteError: a table has rows, and its stream has no checkpoint, a damaged one, one that is older than the
-            table, or one with which the table was not written.
+            table, or one with which the table was not written; or a table is older than its stream's checkpoint.
         RetryableError: the checkpoints' storage does not answer.
     """
     for topic, its_table in TABLE_OF_TOPIC.items():
-        folder = config.checkpoint_dir(its_table.name)
-        checkpoint = read_checkpoint(folder, config.cluster.topic(topic))
+        checkpoint = read_checkpoint(config.checkpoint_dir(its_table.name), config.cluster.topic(topic))
         for contract in tables_of(topic):
             table = DriverTable(config.warehouse_dir, contract, "" if checkpoint is None else checkpoint.query_id)
-            if checkpoint is None or checkpoint.batch is None:
-                fault = None if table.is_empty else "is gone"
-            elif table.was_written_by_another:
-                fault = "is not the one with which it was written"
-            else:
-                fault = "is older than it" if (table.written_version or 0) > checkpoint.batch else None
+            fault = _fault(topic, table, checkpoint, str(config.checkpoint_dir(its_table.name)))
             if fault is not None:
-                held = f"the table {contract.name} in {config.warehouse_dir} holds rows and its checkpoint {folder}"
-                message = f"{held} {fault}: going on would add records a second time, or leave some out"
-                raise PrerequisiteError(f"{message}; {HOW_TO_MEND}")
+                raise PrerequisiteError(f"the table {contract.name} in {config.warehouse_dir} {fault}; {HOW_TO_MEND}")
+
+
+def _fault(topic: str, table: DriverTable, checkpoint: Checkpoint | None, folder: str) -> str | None:
+    held = f"holds rows and its checkpoint {folder}"
+    harm = "going on would add records a second time, or leave some out"
+    if checkpoint is None or checkpoint.batch is None:
+        return None if table.is_empty else f"{held} is gone: {harm}"
+    if table.was_written_by_another:
+        return f"{held} is not the one with which it was written: {harm}"
+    if (table.written_version or 0) > checkpoint.batch:
+        return f"{held} is older than it: {harm}"
+    if table.was_taken_back:
+        return f"was taken back to an older version, and not its checkpoint {folder}: going on would leave records out"
+    if _is_older(topic, table, checkpoint):
+        return f"is older than its checkpoint {folder}: going on would leave records out"
+    return None
+
+
+def _is_older(topic: str, table: DriverTable, checkpoint: Checkpoint) -> bool:
+    """Whether a table lacks a batch that is committed: each batch leaves its number in each table, also without rows.
+
+    In folders that an earlier version wrote, batches without decisions have left none in ``decisions``. So that table
+    is told by its numbers alone whether it is empty; its stream compares the decisions' own numbers.
+    """
+    committed = -1 if checkpoint.batch is None else checkpoint.batch - (not checkpoint.is_committed)
+    if table.written_version is None:
+        # A second table of a topic may have come with an upgrade, and of nothing that was read nothing is missing.
+        return table.contract is TABLE_OF_TOPIC[topic] and committed >= 0 and any(checkpoint.begin.values())
+    return topic != DECISIONS and table.written_version < committed

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import structlog
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
 from controlplane.config import ClusterConfig
@@ -16,7 +16,7 @@ from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, s
 from streaming.contracts.catalog import LAST_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.storage import StoragePath
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.driver_tables import MENDED, DriverTable
 from streaming.tables.warehouse import HOW_TO_MEND
 
 _log = structlog.get_logger(__name__)
@@ -41,9 +41,9 @@ def rebuild_checkpoint(
 
     A stream that writes several tables may have been killed between two of them. Then its newest batch is taken out of
     the topic's table, to be read again, if Kafka still has it and the former checkpoint has the id by which the tables
-    know the stream. The batch before it is in every table, because batches follow one another. Records behind the
-    newest row that were refused are read, and refused, a second time. Of a partition without rows everything that Kafka
-    has is read.
+    know the stream. The batch before it is in every table, because batches follow one another. Where one of two tables
+    of records was restored from an older copy, the other one is taken back as far. Records behind the newest row that
+    were refused are read, and refused, a second time. Of a partition without rows everything that Kafka has is read.
 
     The former checkpoint is moved aside before any row is taken out: a crash afterwards leaves tables without a
     checkpoint, with which no pipeline starts, and which this function mends.
@@ -56,14 +56,16 @@ def rebuild_checkpoint(
         kept: asks Kafka what it has.
 
     Raises:
-        PrerequisiteError: the newest batch cannot be taken back, or the former checkpoint cannot be moved aside.
+        PrerequisiteError: the newest batch cannot be taken back, another program has taken back one of two tables of
+            records, or the former checkpoint cannot be moved aside.
         RetryableError: Kafka or the checkpoint's storage does not answer.
     """
+    _refuse_taken_back(warehouse_dir, topic)
     there = kept(topic)
     query_id = stored_query_id(folder)
     former = move_aside(folder)
     if query_id is not None and topic in LAST_TABLE:
-        _take_back_partial_batch(warehouse_dir, topic, query_id, there)
+        _take_back_partial_batches(warehouse_dir, topic, query_id, there)
     stored = joined_extents(stored_offsets(warehouse_dir, table).extents(topic) for table in tables_of(topic))
     begin = {partition: offsets.start for partition, offsets in there.items()}
     begin.update({partition: offsets.stop for partition, offsets in stored.items()})
@@ -75,41 +77,73 @@ def rebuild_checkpoint(
     return RebuiltCheckpoint(begin, former)
 
 
-def _take_back_partial_batch(warehouse_dir: StoragePath, topic: str, query_id: str, kept: Mapping[int, range]) -> None:
-    """Give the topic's table the version before a batch that the stream's last table does not have."""
-    contract = TABLE_OF_TOPIC[topic]
-    first, last = (DriverTable(warehouse_dir, each, query_id) for each in (contract, LAST_TABLE[topic]))
-    batch = first.written_version
-    if batch is None or last.has(batch):
+def _refuse_taken_back(warehouse_dir: StoragePath, topic: str) -> None:
+    """Refuse tables that have to fit together, if one of them does not tell any more which batches it has."""
+    tables = tables_of(topic)
+    if len(tables) == 1:
         return
-    place = str(warehouse_dir / contract.name)
+    for table in tables:
+        if DriverTable(warehouse_dir, table, "").was_taken_back:
+            names = " and ".join(each.name for each in tables)
+            raise PrerequisiteError(
+                f"the table {table.name} in {warehouse_dir} was taken back to an older version, and does not tell "
+                f"which batches it has: restore the folders of {names} from copies, or move both away with their "
+                f"checkpoint; {HOW_TO_MEND}"
+            )
+
+
+def _take_back_partial_batches(
+    warehouse_dir: StoragePath, topic: str, query_id: str, kept: Mapping[int, range]
+) -> None:
+    """Give the table that is ahead of the stream's others the version at the newest batch that all of them have."""
+    first, last = (DriverTable(warehouse_dir, each, query_id) for each in (TABLE_OF_TOPIC[topic], LAST_TABLE[topic]))
+    ahead, batch = _ahead(first, last, is_of_records=LAST_TABLE[topic] in tables_of(topic))
+    if ahead is None:
+        return
+    place = str(ahead.folder)
     try:
-        before = _version_before(place, query_id, batch)
-        with_batch, without = (StoredOffsets(warehouse_dir, contract, version=each) for each in (None, before))
-        if _is_lost(topic, with_batch, without, kept):
+        version = _version_at(place, query_id, batch)
+        now, before = (stored_offsets(warehouse_dir, ahead.contract, each) for each in (None, version))
+        if _is_lost(topic, now, before, kept):
             _log.warning("Kafka no longer has the newest batch: it is in a part of the tables only", topic=topic)
         else:
-            DeltaTable(place).restore(before)
+            DeltaTable(place).restore(version, commit_properties=CommitProperties(custom_metadata={MENDED: topic}))
     except DeltaError as error:
         message = f"the newest batch of {place} cannot be taken back, because an older version is gone: {error}"
         raise PrerequisiteError(f"{message}; {HOW_TO_MEND}") from error
 
 
-def _is_lost(topic: str, with_batch: StoredOffsets, without: StoredOffsets, kept: Mapping[int, range]) -> bool:
-    """Whether Kafka no longer has all rows of a batch; of a partition in which the batch has none, nothing is asked."""
-    ends = {partition: offsets.stop for partition, offsets in without.extents(topic).items()}
-    for partition, offsets in with_batch.extents(topic).items():
-        own = with_batch.within(topic, partition, range(ends.get(partition, 0), offsets.stop)).tolist()
+def _ahead(first: DriverTable, last: DriverTable, *, is_of_records: bool) -> tuple[DriverTable | None, int]:
+    """The table that has batches which the other one has not, and the newest batch that both have.
+
+    A kill leaves one batch more in the first table. Tables of records differ by more if they were restored from copies
+    of different times. Averages are not written from records of former batches again, and a table that never had a
+    batch came with an upgrade.
+    """
+    of_first, of_last = first.written_version, last.written_version
+    if of_first is not None and not last.has(of_first):
+        return first, of_first - 1 if of_last is None or not is_of_records else of_last
+    if is_of_records and of_last is not None and not first.has(of_last):
+        return last, -1 if of_first is None else of_first
+    return None, -1
+
+
+def _is_lost(topic: str, now: StoredOffsets, before: StoredOffsets, kept: Mapping[int, range]) -> bool:
+    """Whether Kafka no longer has all rows that a table had not before; other partitions are not asked for."""
+    ends = {partition: offsets.stop for partition, offsets in before.extents(topic).items()}
+    for partition, offsets in now.extents(topic).items():
+        own = now.within(topic, partition, range(ends.get(partition, 0), offsets.stop)).tolist()
         there = kept.get(partition, range(0))
         if own and (own[0] not in there or own[-1] not in there):
             return True
     return False
 
 
-def _version_before(place: str, query_id: str, batch: int) -> int:
+def _version_at(place: str, query_id: str, batch: int) -> int:
+    """The newest version that has no batch behind this one."""
     table = DeltaTable(place)
     version = table.version()
-    while table.transaction_version(query_id) == batch:
+    while (written := table.transaction_version(query_id)) is not None and written > batch:
         version -= 1
         table = DeltaTable(place, version=version)
     return version

@@ -69,11 +69,12 @@ class StoredTickOffsets(StoredOffsets):
 
     Args:
         warehouse_dir: the folder of the tables.
+        version: of the table; None: the newest.
     """
 
-    def __init__(self, warehouse_dir: StoragePath) -> None:
+    def __init__(self, warehouse_dir: StoragePath, version: int | None = None) -> None:
         """Open it."""
-        super().__init__(warehouse_dir, TICKS_TABLE)
+        super().__init__(warehouse_dir, TICKS_TABLE, version=version)
 
     def extents(self, _topic: str) -> dict[int, range]:
         """See :meth:`StoredOffsets.extents`; all ticks are of one topic."""
@@ -93,9 +94,11 @@ class StoredTickOffsets(StoredOffsets):
         return offsets[(offsets >= span.start) & (offsets < span.stop)]
 
 
-def stored_offsets(warehouse_dir: StoragePath, contract: TableContract) -> StoredOffsets:
-    """The offsets of records in one of the tables of a topic."""
-    return StoredTickOffsets(warehouse_dir) if contract is TICKS_TABLE else StoredOffsets(warehouse_dir, contract)
+def stored_offsets(warehouse_dir: StoragePath, contract: TableContract, version: int | None = None) -> StoredOffsets:
+    """The offsets of records in one of the tables of a topic, as it is now or was at a version."""
+    if contract is TICKS_TABLE:
+        return StoredTickOffsets(warehouse_dir, version)
+    return StoredOffsets(warehouse_dir, contract, version=version)
 
 
 def joined_extents(extents: Iterable[dict[int, range]]) -> dict[int, range]:

@@ -23,6 +23,10 @@ from streaming.tables.table_files import WrittenFile
 
 LAST_WRITER: Final = "controlplane.writer"
 """The application transaction whose number is the hash of the name of the writer that committed last."""
+MENDED: Final = "controlplane.mended"
+"""Stands in a commit that takes a table back, and after which its writers go on where it is then."""
+_LATEST_COMMITS: Final = 8
+"""Among how many the last one that changed rows is searched: those of maintenance may follow it."""
 
 
 class DriverTable:
@@ -60,6 +64,16 @@ class DriverTable:
     def was_written_by_another(self) -> bool:
         """Whether the last commit of a writer, as far as this one knows, has another name than its own."""
         return self.position(LAST_WRITER) not in (None, self._writer)
+
+    @property
+    def was_taken_back(self) -> bool:
+        """Whether another program has given it an older version, as Delta's RESTORE does, since it was last written.
+
+        That leaves what was written under names as it was: ``written_version`` is that of rows that are gone.
+        """
+        latest = (commit for commit in self._table.history(_LATEST_COMMITS) if MENDED not in commit)
+        changes = (commit["operation"] for commit in latest if commit.get("operation") in ("WRITE", "RESTORE"))
+        return next(changes, None) == "RESTORE"
 
     @property
     def is_empty(self) -> bool:

@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -159,7 +160,10 @@ def pipeline(make_world: Callable[[], PipelineWorld], tmp_path: Path) -> Pipelin
 
 
 def test_each_step_mends_what_it_is_for(pipeline: Pipeline) -> None:
-    """A damaged checkpoint, a gap and a table without its log, all at once; nothing else is lost, and nothing twice."""
+    """A damaged checkpoint, a gap and a table without its log, all at once, and then one that is an older copy.
+
+    Nothing else is lost, and nothing twice.
+    """
     assert pipeline.do("check").returncode == 0
     (pipeline.tables / "_checkpoints" / MEMBERSHIP_TABLE.name / "offsets" / "0").write_bytes(b"")
     pipeline.beat(3, 4, 5)
@@ -178,6 +182,8 @@ def test_each_step_mends_what_it_is_for(pipeline: Pipeline) -> None:
     checked = pipeline.do("check")
     assert (checked.returncode, "PROBLEM heartbeats[2]@3 to 4 was not read" in checked.stdout) == (1, True)
 
+    copy = pipeline.folder / "copy"
+    shutil.copytree(pipeline.tables / MEMBERSHIP, copy)
     pipeline.world.send(MEMBERSHIP, b"node-1", JOINED)
     with pipeline.running(STEPS["accept"]):
         pipeline.await_rows(HEARTBEATS_TABLE, 4)
@@ -187,6 +193,15 @@ def test_each_step_mends_what_it_is_for(pipeline: Pipeline) -> None:
     assert pipeline.count(GAPS_TABLE) == 1
     checked = pipeline.do("check")
     assert (checked.returncode, "recorded gap: heartbeats[2]@3 to 4" in checked.stdout) == (0, True), checked.stdout
+
+    shutil.rmtree(pipeline.tables / MEMBERSHIP)
+    copy.rename(pipeline.tables / MEMBERSHIP)
+    assert f"the table membership in {pipeline.tables} is older than its checkpoint" in pipeline.refused()
+    assert pipeline.do("checkpoint").returncode == 0
+    with pipeline.running():
+        pipeline.await_rows(MEMBERSHIP_TABLE, 2)
+    checked = pipeline.do("check")
+    assert checked.returncode == 0, checked.stdout
 
     assert pipeline.do("anew").returncode == 0
     with pipeline.running():

@@ -1,18 +1,22 @@
 """A checkpoint made anew from tables of which some have the newest batch and some have not."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from controlplane.codec.framing import default_framing
 from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import PrerequisiteError
 from controlplane.ports import RawRecord
 from streaming.continuity.checkpoints import make_checkpoint, move_aside, read_checkpoint
 from streaming.continuity.rebuilt_checkpoint import RebuiltCheckpoint, rebuild_checkpoint
 from streaming.continuity.stored_offsets import stored_offsets
 from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE, tables_of
+from streaming.contracts.table import TableContract
 from streaming.records.decode import RawRow
 from streaming.records.record_rows import record_rows, table_of, without_day
 from streaming.records.tick_rows import tick_rows
@@ -49,6 +53,10 @@ def there(folder: Path, partition: int = 2) -> list[int]:
     """The offsets of a partition in both tables, as often as they are there."""
     tables = [stored_offsets(folder, table) for table in tables_of(HEARTBEATS)]
     return sorted(offset for each in tables for offset in each.within(HEARTBEATS, partition, range(100)).tolist())
+
+
+class KilledError(Exception):
+    """The command is killed."""
 
 
 class Damaged:
@@ -137,6 +145,54 @@ def test_a_crash_before_the_rows_are_taken_out_is_mended(tmp_path: Path) -> None
     damaged = Damaged(tmp_path, ("heartbeats",))
     move_aside(damaged.checkpoint)
     assert not damaged.checkpoint.exists()
+    assert damaged.rebuilt() == FIRST[-1].offset + 1
+
+
+@pytest.mark.parametrize("older", tables_of(HEARTBEATS), ids=lambda table: table.name)
+def test_a_table_that_was_restored_from_a_copy_takes_the_other_one_back(tmp_path: Path, older: TableContract) -> None:
+    """The copies are of different times, by several batches: nothing is left out, and nothing is there twice."""
+    damaged = Damaged(tmp_path / "delta", ("heartbeats", "ticks"), RECORDS[:20], RECORDS[20:40])
+    folder, copy = damaged.folder / older.name, tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    for batch, records in ((6, RECORDS[40:60]), (7, RECORDS[60:])):
+        write(damaged.folder, damaged.query_id, batch, records, ("heartbeats", "ticks"))
+    shutil.rmtree(folder)
+    copy.rename(folder)
+    assert damaged.rebuilt() == RECORDS[40].offset
+    write(damaged.folder, damaged.query_id, 1, RECORDS[40:], ("heartbeats", "ticks"))
+    assert there(damaged.folder) == [record.offset for record in RECORDS]
+
+
+def test_a_table_that_was_made_anew_takes_the_other_one_back(tmp_path: Path) -> None:
+    """Everything that Kafka has is read again."""
+    damaged = Damaged(tmp_path, ("heartbeats", "ticks"))
+    shutil.rmtree(tmp_path / "heartbeats")
+    create_missing(tmp_path, bucket_count=2)
+    assert damaged.rebuilt() == 0
+    assert there(tmp_path) == []
+
+
+def test_one_of_two_tables_that_another_program_took_back_is_refused(tmp_path: Path) -> None:
+    """What it lacks of the other one's batches is unknown."""
+    damaged = Damaged(tmp_path, ("heartbeats",))
+    DeltaTable(tmp_path / "ticks").restore(0)
+    with pytest.raises(PrerequisiteError, match=r"ticks .* was taken back .* of heartbeats and ticks from copies"):
+        damaged.rebuilt()
+    assert damaged.checkpoint.exists()
+
+
+def test_a_crash_behind_the_taking_back_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not taken for that of another program."""
+    damaged = Damaged(tmp_path, ("heartbeats",))
+
+    def killed(*_: object) -> str:
+        raise KilledError
+
+    with monkeypatch.context() as faults:
+        faults.setattr("streaming.continuity.rebuilt_checkpoint.make_checkpoint", killed)
+        with pytest.raises(KilledError):
+            damaged.rebuilt()
+    assert there(tmp_path) == [record.offset for record in FIRST]
     assert damaged.rebuilt() == FIRST[-1].offset + 1
 
 

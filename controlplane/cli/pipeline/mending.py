@@ -84,7 +84,7 @@ def check(
 def rebuild_checkpoint(
     invocation: Invocation, *, topic: str, tables_dir: StoragePath | None, checkpoints_dir: StoragePath | None
 ) -> None:
-    """Make the checkpoint of a topic's stream anew, from the rows of its table, if it is lost or damaged.
+    """Make the checkpoint of a topic's stream anew, from its table, if one of the two is lost, damaged or older.
 
     No pipeline may run. The next start goes on behind the newest row of each partition. A batch that only a part of the
     topic's tables has is taken out first, if Kafka still has it. The former checkpoint is kept beside the new one.
