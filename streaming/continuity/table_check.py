@@ -4,7 +4,7 @@ Compared are offsets, piece by piece: what is in memory does not grow with the l
 over the whole table. Decisions are compared by the record that completes them, and by their seq.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile
 from typing import Final, TypeAlias
@@ -14,16 +14,18 @@ import numpy.typing as npt
 
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import Framing, framing_with
-from controlplane.codec.inputs import decode_input
 from controlplane.config import DEAD_LETTERS, DECISIONS
+from controlplane.core.membership.inputs import Tick
 from controlplane.errors import InvalidInputError, LogContinuityError
 from streaming.config import PipelineConfig
 from streaming.continuity.checkpoints import Checkpoint, Offsets, read_checkpoint
 from streaming.continuity.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated, written_up_to
 from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
-from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, tables_of
+from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE, tables_of
+from streaming.contracts.table import TableContract
 from streaming.records.decision_rows import LogRecord, part_of
-from streaming.records.decode import RawRow
+from streaming.records.decode import RawRow, decode_payload
+from streaming.tables.maintenance import kept_from_ms
 from streaming.tables.newest_decision import newest_decision
 
 CommittedRecords: TypeAlias = Callable[[str, int, range], Iterable[RawRow]]
@@ -124,14 +126,16 @@ class TableCheck:
             return
         unread = gaps_between(topic, passed, kept)
         report.problems += [f"{gap} was not read, and Kafka does not have it" for gap in unread]
-        letters = StoredOffsets(self._config.warehouse_dir, DEAD_LETTERS_TABLE, _SOURCES)
+        folder = self._config.warehouse_dir
+        letters = StoredOffsets(folder, DEAD_LETTERS_TABLE, _SOURCES)
+        # Asked when the tables are open: what is forgotten later is in them.
+        kept_from = {table.name: kept_from_ms(folder, table) for table in (*tables_of(topic), DEAD_LETTERS_TABLE)}
         for partition, offset in sorted(passed.items()):
             span = range(kept[partition].start, offset)
             for piece, found in self._found(topic, partition, span):
                 there = _within(stored, topic, partition, piece)
-                refused, unsettled = self._sort_out(report, found, partition, there)
-                answered = letters.within(topic, partition, piece)
-                unanswered = np.setdiff1d(np.setdiff1d(refused, answered), unsettled)
+                refused = self._sort_out(report, found, partition, there, kept_from)
+                unanswered = np.setdiff1d(refused, letters.within(topic, partition, piece))
                 lines = report.notes if self._letters_are_behind else report.problems
                 _tell(lines, topic, partition, "refused and without a dead letter", unanswered)
 
@@ -151,39 +155,48 @@ class TableCheck:
         return _by_piece(span, found)
 
     def _sort_out(
-        self, report: TopicReport, found: "_Found", partition: int, there: _Numbers
-    ) -> tuple[_Numbers, _Numbers]:
-        """Tell what is missing in the tables, or not in Kafka.
+        self,
+        report: TopicReport,
+        found: "_Found",
+        partition: int,
+        there: _Numbers,
+        kept_from: Mapping[str, int],
+    ) -> _Numbers:
+        """Tell what is missing in the tables, forgotten on purpose, or not in Kafka.
 
         Returns:
-            The offsets of refused records, and of those of them that are too new to have a dead letter.
+            The offsets of refused records that have to have a dead letter: older ones may have lost it, newer ones
+            may be about to get it.
         """
         stored = set(there.tolist())
-        offsets, missing, refused, unsettled = [], [], [], []
+        offsets, missing, forgotten, refused = [], [], [], []
         for record in found:
             offsets.append(record.offset)
             if record.offset in stored:
                 continue
-            if self._is_refused(report.topic, record):
-                refused.append(record.offset)
-                if record.append_time_ms > self._settled_ms:
-                    unsettled.append(record.offset)
+            table = self._table_of(report.topic, record)
+            if table is None:
+                report.refused_count += 1
+                if kept_from[DEAD_LETTERS_TABLE.name] <= record.append_time_ms <= self._settled_ms:
+                    refused.append(record.offset)
+            elif record.append_time_ms < kept_from[table.name]:
+                forgotten.append(record.offset)
             else:
                 missing.append(record.offset)
         report.record_count += len(offsets)
-        report.refused_count += len(refused)
         _tell(report.problems, report.topic, partition, "missing", _numbers(missing))
+        _tell(report.notes, report.topic, partition, "of days that --keep has forgotten", _numbers(forgotten))
         _tell(report.problems, report.topic, partition, "not in Kafka", np.setdiff1d(there, _numbers(offsets)))
-        return _numbers(refused), _numbers(unsettled)
+        return _numbers(refused)
 
-    def _is_refused(self, topic: str, record: RawRow) -> bool:
+    def _table_of(self, topic: str, record: RawRow) -> TableContract | None:
+        """The table that has a record; None if it is refused."""
         if topic in (DECISIONS, DEAD_LETTERS):
-            return False
-        try:
-            decode_input(topic, record, self._framing)
-        except InvalidInputError:
-            return True
-        return False
+            return TABLE_OF_TOPIC[topic]
+        refusal, payload = decode_payload(topic, record, self._framing)
+        if refusal is not None:
+            return None
+        return TICKS_TABLE if isinstance(payload, Tick) else TABLE_OF_TOPIC[topic]
 
     def _find_doubles(self, report: TopicReport, partition: int, there: _Numbers) -> None:
         _tell(report.problems, report.topic, partition, "more than once", _repeated(there))

@@ -1,17 +1,21 @@
 """Maintenance of the tables: joining small files, and removing files that no query reads any more."""
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
 import structlog
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
+from streaming.tables.day_files import start_of_day_ms
+
+_KEPT_FROM_MS: Final = "controlplane.kept_from_ms"
+"""The application transaction whose number is the beginning of the first day that was kept when days were forgotten."""
 
 _log = structlog.get_logger(__name__)
 
@@ -42,7 +46,7 @@ def maintain(
         if is_ended():
             return
         kept = keep_days.get(table.name)
-        first_day = None if kept is None else (today - timedelta(days=kept - 1)).isoformat()
+        first_day = None if kept is None else today - timedelta(days=kept - 1)
         try:
             files = _maintain_table(warehouse_dir, table, since, first_day)
         except TableNotFoundError:
@@ -54,11 +58,19 @@ def maintain(
             _log.info("table maintained", table=table.name, files=files)
 
 
-def _maintain_table(warehouse_dir: StoragePath, table: TableContract, since: str, first_day: str | None) -> int:
+def kept_from_ms(warehouse_dir: StoragePath, table: TableContract) -> int:
+    """The time before which rows of a table were forgotten, in milliseconds since 1970; 0: none were."""
+    return DeltaTable(str(warehouse_dir / table.name)).transaction_version(_KEPT_FROM_MS) or 0
+
+
+def _maintain_table(warehouse_dir: StoragePath, table: TableContract, since: str, first_day: date | None) -> int:
     """How many files the table has then."""
     there = DeltaTable(str(warehouse_dir / table.name))
     if first_day is not None:
-        there.delete(f"day < '{first_day}'")
+        # What was forgotten once stays so if more days are to be kept later.
+        kept_from = max(start_of_day_ms(first_day), there.transaction_version(_KEPT_FROM_MS) or 0)
+        told = CommitProperties(app_transactions=[Transaction(_KEPT_FROM_MS, kept_from)])
+        there.delete(f"day < '{first_day}'", commit_properties=told)
     if table.is_history:
         there.optimize.compact(partition_filters=[("day", ">=", since)])
     # Also files that no commit names: those of tasks that were repeated, and of batches that crashed.

@@ -25,8 +25,9 @@ from streaming.contracts.records import (
     MEMBERSHIP_TABLE,
 )
 from streaming.tables.created_tables import create_missing
+from streaming.tables.day_files import start_of_day_ms
 from streaming.tables.driver_tables import DriverTable
-from streaming.tables.maintenance import maintain
+from streaming.tables.maintenance import kept_from_ms, maintain
 from tests.helpers.membership_rows import add_membership_rows
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.report_table import ReportTable, random_reports
@@ -76,7 +77,7 @@ def test_files_that_no_version_needs_are_removed(tmp_path: Path) -> None:
 
 
 def test_days_that_are_not_kept_are_forgotten(tmp_path: Path) -> None:
-    """Whole days, today among those that are kept; other tables keep all."""
+    """Whole days, today among those that are kept; other tables keep all. How far is told, also if it is less later."""
     create_missing(tmp_path, bucket_count=2)
     for table in ALL_TABLES:
         if table not in (MEMBERSHIP_TABLE, DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE):
@@ -92,12 +93,16 @@ def test_days_that_are_not_kept_are_forgotten(tmp_path: Path) -> None:
         numbers |= {"source_append_time_ms": 0, "raw_length_bytes": 0, "raw": b""} if "raw" in texts else {}
         rows = [{**empty, **place, **texts, **numbers, "day": day} for day in days]
         DriverTable(tmp_path, table, "app").append(rows, 1)
-    maintain(tmp_path, today, {MEMBERSHIP_TABLE.name: 1, LOAD_REPORTS_TABLE.name: 3})
+    maintain(tmp_path, today, {MEMBERSHIP_TABLE.name: 1, LOAD_REPORTS_TABLE.name: 2})
+    add_membership_rows(tmp_path, 1, day=days[0])
+    maintain(tmp_path, today, {MEMBERSHIP_TABLE.name: 3})
+    told = [kept_from_ms(tmp_path, table) for table in tables_of_days]
+    assert told == [start_of_day_ms(days[3]), 0, start_of_day_ms(days[2])]
     kept = {table.name: sorted(DriverTable(tmp_path, table, "").rows()["day"].to_pylist()) for table in tables_of_days}
     assert kept == {
         MEMBERSHIP_TABLE.name: days[3:],
         DEAD_LETTERS_TABLE.name: days,
-        LOAD_REPORTS_TABLE.name: days[1:],
+        LOAD_REPORTS_TABLE.name: days[2:],
     }
 
 

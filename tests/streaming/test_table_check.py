@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -35,21 +36,33 @@ from streaming.contracts.records import (
     TICKS_TABLE,
 )
 from streaming.records.decode import RawRow, decode_payload
+from streaming.tables.maintenance import maintain
 from tests.helpers.local_paths import local
 from tests.helpers.log_tables import busy_world, write_inputs, write_tables
 from tests.helpers.recorded_log import RecordedLog
 
 NOW_MS = 2_000_000_000_000
+DAY_MS = 86_400_000
+SECOND_DAY = datetime(1970, 1, 2, tzinfo=UTC)
 PLACE = TopicPartition(HEARTBEATS, 0)
 OF_NODES = TopicPartition(HEARTBEATS, 2)
 """A partition with several heartbeats, and ticks as in every one."""
 
 
 class Checked:
-    """A recorded log with a refused heartbeat behind it, the tables made of it, and their check."""
+    """A recorded log with a refused heartbeat behind it, the tables made of it, and their check.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: of the tables.
+        next_day_from: the offset of heartbeats from which on they are of the second day of 1970, not of the first one.
+    """
+
+    def __init__(self, folder: Path, next_day_from: int = 1_000) -> None:
         self.log = RecordedLog(busy_world())
+        for place, records in self.log.records.items():
+            if place.topic == HEARTBEATS:
+                late = [each._replace(append_time_ms=each.append_time_ms + DAY_MS) for each in records[next_day_from:]]
+                records[next_day_from:] = late
         heartbeats = self.log.records[PLACE]
         refused = RawRecord(HEARTBEATS, 0, heartbeats[-1].offset + 1, heartbeats[-1].append_time_ms, b"n1", b"junk")
         write_tables(folder, self.log, [refused])
@@ -157,6 +170,33 @@ def test_a_row_that_kafka_does_not_have_is_told(checked: Checked) -> None:
     """Such as one of an aborted transaction."""
     record = checked.log.records[PLACE].pop(4)
     assert checked.problems() == [f"heartbeats[0]: 1 not in Kafka, first {record.offset}"]
+
+
+def test_what_was_forgotten_on_purpose_is_told_and_no_loss(tmp_path: Path) -> None:
+    """By the table that a record belongs to, and by its day; also where more days are to be kept later."""
+    checked = Checked(tmp_path, next_day_from=60)
+    forgotten = [each.offset for each in checked.of_kind(Heartbeat) if each.offset < 60]
+    for days in (1, 2):
+        maintain(tmp_path, SECOND_DAY, {HEARTBEATS_TABLE.name: days})
+        report = checked.reports()[HEARTBEATS]
+        told = f"{len(forgotten)} of days that --keep has forgotten, first {', '.join(map(str, forgotten[:3]))}"
+        assert (report.problems, f"heartbeats[2]: {told}" in report.notes) == ([], True)
+    beat, tick = checked.of_kind(Heartbeat)[-1], checked.of_kind(Tick)[0]
+    checked.remove(HEARTBEATS_TABLE.name, f"partition = 2 AND offset = {beat.offset}")
+    assert checked.problems() == [f"heartbeats[2]: 1 missing, first {beat.offset}"]
+    checked.remove(TICKS_TABLE.name, f"partition = 2 AND first_offset = {tick.offset}")
+    assert f"missing, first {tick.offset}" in checked.problems()[0]
+
+
+def test_a_dead_letter_that_was_forgotten_on_purpose_is_no_loss(tmp_path: Path) -> None:
+    """Nor is the refused record then one without a dead letter."""
+    checked = Checked(tmp_path)
+    letters = checked.log.records[TopicPartition(DEAD_LETTERS, 0)]
+    letters[0] = letters[0]._replace(append_time_ms=1)
+    maintain(tmp_path, SECOND_DAY, {DEAD_LETTERS_TABLE.name: 1})
+    reports = checked.reports()
+    assert reports[DEAD_LETTERS].notes == ["dead-letters[0]: 1 of days that --keep has forgotten, first 0"]
+    assert [report.problems for report in reports.values()] == [[]] * len(TABLE_OF_TOPIC)
 
 
 def test_a_refused_record_has_a_dead_letter(checked: Checked) -> None:

@@ -57,8 +57,9 @@ def check(
     """Compare the tables with Kafka: is each record in its table, and once?
 
     Compared is what Kafka still has and the pipeline has read; what is twice in a table, or missing by the numbers of
-    decisions, is found over the whole table. An unusable record has to be in dead_letters. Gaps that were accepted are
-    told. The command only reads, and the pipeline may run. Exits with 1 if anything is missing, twice, or not in Kafka.
+    decisions, is found over the whole table. Gaps that were accepted are told, and records of days that --keep has
+    forgotten: they are not missing. The command only reads, and the pipeline may run. Exits with 1 if anything is
+    missing, twice, or not in Kafka.
     """
     with needs_spark():
         from streaming.continuity.table_check import TableCheck
