@@ -8,7 +8,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from controlplane.config import DECISIONS
 from controlplane.core.values.identifiers import Seq
-from controlplane.errors import LogContinuityError
 from streaming.config import PipelineConfig
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.jobs.topic_streams import start_topic_stream
@@ -19,7 +18,6 @@ from streaming.records.decode import as_bytes
 from streaming.sources import read_range
 from streaming.tables.driver_tables import DriverTable
 from streaming.tables.newest_decision import newest_decision
-from streaming.tables.warehouse import HOW_TO_MEND
 
 _FIRST_LOOK: Final = 1
 _NEXT_LOOK: Final = 64
@@ -67,7 +65,7 @@ class DecisionLogWriter:
             batch_id: the number, the same when the batch is repeated after a crash.
 
         Raises:
-            LogContinuityError: the batch does not go on where the table ends.
+            PySparkException: of a LogContinuityError: the batch does not go on where the table ends.
         """
         table = self._table = self._table or DriverTable(self._config.warehouse_dir, DECISIONS_TABLE, writer)
         if table.has(batch_id):
@@ -81,7 +79,6 @@ class DecisionLogWriter:
             table.append_files((), batch_id)
             return
         record, part = first
-        self._refuse_gap(expected, part)
         self._expected = _Expected(part.log_id, Seq(part.seq))
         whole = batch.where(batch["offset"] >= record.offset)
         if part.part > 0:
@@ -90,14 +87,6 @@ class DecisionLogWriter:
         written = write_decision_files(whole, part.log_id, record.offset, table.folder, next_seq)
         table.append_files(written.files.get(DECISIONS_TABLE.name, ()), batch_id)
         self._foreign.inc(written.passed_over)
-
-    def _refuse_gap(self, expected: _Expected, part: Part) -> None:
-        if expected.next_seq not in (None, part.seq):
-            raise LogContinuityError(
-                f"the table {DECISIONS_TABLE.name} in {self._config.warehouse_dir} ends with decision "
-                f"{expected.next_seq - 1}, and its checkpoint goes on with decision {part.seq}: one of the two is an "
-                f"older copy. Run 'controlplane pipeline rebuild-checkpoint {DECISIONS}'; {HOW_TO_MEND}"
-            )
 
     def _earlier_parts(self, session: SparkSession, first: LogRecord, part: Part) -> DataFrame:
         """The records from the decision's first part on. They are right before ``first``, except for foreign ones.
