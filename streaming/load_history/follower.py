@@ -2,6 +2,12 @@
 
 How far it is stands in the table's own commits, as Delta's application transactions, beside the rows: of each
 partition the next offset, and of each node the latest process. So there is no checkpoint, and nothing to repeat.
+
+A report of a window that has not ended is waited for, unless it is dated ahead of the driver's clock by more than an
+allowance: a broker's clock is wrong, maybe by years, and what stands behind the report would wait as long. Such a
+report goes into a row of its window at once, and those that come later go into further rows. A step that is killed, and
+taken again when the clock says something else, may so end at another offset. That changes which rows a window has, and
+not their sum: each report is of one window, which its own time names, and counts once by its offset.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +15,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from streaming.broker_clocks import CLOCK_ALLOWANCE_MS
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.load_history.processes import NodePlace, Process, verdicts
@@ -58,26 +65,32 @@ class LoadHistoryFollower:
 
         It is 0 if there are none; :attr:`has_more` says whether there are more. In each partition reading ends before
         the first report of a later window, also where that stands in a file which is left to later steps. So a window
-        is written as a whole, as long as no report comes late.
+        is written as a whole, as long as no report comes late, and none is dated ahead.
+
+        Args:
+            until_ms: a time by the driver's clock; a report that is dated later by more than
+                :data:`streaming.broker_clocks.CLOCK_ALLOWANCE_MS` is dated ahead.
         """
+        ahead_ms = until_ms + CLOCK_ALLOWANCE_MS
         until_ms -= until_ms % self._window_ms
-        report_count = self._step(until_ms)
+        report_count = self._step(until_ms, ahead_ms)
         # Nothing is written where each partition goes on with a report of a later window: a broker's clock was ahead.
         while not report_count and self._ended_ms < until_ms:
-            report_count = self._step(until_ms)
+            report_count = self._step(until_ms, ahead_ms)
         self.has_more = self._ended_ms < until_ms
         return report_count
 
-    def _step(self, until_ms: int) -> int:
+    def _step(self, until_ms: int, ahead_ms: int) -> int:
         present = self._reports.files(FILE_FACTS)
         self._read &= frozenset(file["path"] for file in present)
         files = unread_files(present, self._read, self._positions)
         self._ended_ms = end_of_step_ms(files, self._window_ms, self._ended_ms, until_ms, _STEP_BYTES)
-        paths = [file.path for file in files if file.begins_ms < self._ended_ms]
+        held_ms = range(self._ended_ms, ahead_ms)
+        paths = [file.path for file in files if file.begins_ms not in held_ms]
         if not paths:
             return 0
-        later = [file.path for file in files if file.begins_ms >= self._ended_ms]
-        heads = read_heads(self._session, self._reports.folder, paths, self._positions, self._ended_ms)
+        later = [file.path for file in files if file.begins_ms in held_ms]
+        heads = read_heads(self._session, self._reports.folder, paths, self._positions, held_ms)
         parts = [*heads.parts, *self._held(later)]
         ends = _ends(parts)
         report_count = self._write(parts, ends, heads.first_offsets)

@@ -62,7 +62,8 @@ class FilePart(NamedTuple):
         partition: the partition.
         first_offset: the least offset.
         last_offset: the greatest offset.
-        held_offset: the least offset of a report of a window that has not ended; None if there is none.
+        held_offset: the least offset of a report that is waited for, of a window that has not ended; None if there is
+            none.
     """
 
     path: str
@@ -90,7 +91,7 @@ def in_one_task(session: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def read_heads(
-    session: SparkSession, folder: StoragePath, paths: Sequence[str], positions: Mapping[int, int], until_ms: int
+    session: SparkSession, folder: StoragePath, paths: Sequence[str], positions: Mapping[int, int], held_ms: range
 ) -> ReportHeads:
     """Look at the reports in files.
 
@@ -99,9 +100,9 @@ def read_heads(
         folder: that of ``load_reports``.
         paths: the files.
         positions: of each partition the next offset; all of a partition that is not named are read.
-        until_ms: what was appended then or later is of a window that has not ended.
+        held_ms: the append times of reports that are waited for, because their window has not ended.
     """
-    read = functools.partial(_heads, folder=folder, positions=dict(positions), until_ms=until_ms)
+    read = functools.partial(_heads, folder=folder, positions=dict(positions), held_ms=held_ms)
     rows = in_one_task(session, paths).mapInArrow(read, _HEADS_TYPE).collect()
     return ReportHeads(
         _file_parts(rows),
@@ -142,7 +143,7 @@ def offsets_of(positions: Mapping[int, int], partition: pa.ChunkedArray, default
 
 
 def _heads(
-    batches: Iterable[pa.RecordBatch], folder: StoragePath, positions: Mapping[int, int], until_ms: int
+    batches: Iterable[pa.RecordBatch], folder: StoragePath, positions: Mapping[int, int], held_ms: range
 ) -> Iterator[pa.RecordBatch]:
     processes = _ARROW.empty_table().select([*_PROCESS, "first_offset"])
     for path in _paths(batches):
@@ -150,7 +151,7 @@ def _heads(
         if not any(_are_next(part, positions).any() for part in places):
             continue
         heads = [
-            _with_verdict(part.filter(pa.array(_are_next(part, positions))), until_ms)
+            _with_verdict(part.filter(pa.array(_are_next(part, positions))), held_ms)
             for part in read_in_parts(folder, path, _COLUMNS, VALUES_AT_ONCE)
         ]
         reports = pa.concat_tables(heads)
@@ -177,11 +178,12 @@ def _are_next(reports: pa.Table, positions: Mapping[int, int]) -> Choice:
     return np.asarray(reports["offset"].to_numpy() >= offsets_of(positions, reports["partition"], 0))
 
 
-def _with_verdict(reports: pa.Table, until_ms: int) -> pa.Table:
-    """Without the figures; ``first_offset`` is the offset if those of the node can be true, ``held_offset`` if late."""
+def _with_verdict(reports: pa.Table, held_ms: range) -> pa.Table:
+    """Without the figures; ``first_offset`` is the offset if those of the node can be true, ``held_offset`` if held."""
     nothing = pa.scalar(None, pa.int64())
     offset = reports["offset"]
-    is_held = pc.greater_equal(reports["append_time_ms"], until_ms)
+    time_ms = reports["append_time_ms"]
+    is_held = pc.and_(pc.greater_equal(time_ms, held_ms.start), pc.less(time_ms, held_ms.stop))
     return pa.table(
         {
             **{name: reports[name] for name in _PROCESS},

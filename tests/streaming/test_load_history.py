@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from controlplane.core.bundles.load.reported_state import Position
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from streaming.broker_clocks import CLOCK_ALLOWANCE_MS
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.views import BUNDLE_LOAD_WINDOWS_VIEW
@@ -200,9 +201,48 @@ def test_a_step_passes_no_report_of_a_file_that_it_leaves(folder: Path, monkeypa
         table.add([placed(number, number * WINDOW_MS)])
     follower = LoadHistoryFollower(TASKS, folder, WINDOW_MS)
     assert (follower.step(END_MS), follower.has_more) == (1, True)
-    assert (follower.step(5 * WINDOW_MS), follower.has_more) == (0, False)
+    assert (follower.step(9 * WINDOW_MS), follower.has_more) == (0, False), "a report of the window that goes on"
     assert (follower.step(END_MS), follower.has_more) == (5, False)
     assert sorted(row["first_offset"] for row in history_rows(folder)) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("ahead_ms", [CLOCK_ALLOWANCE_MS, 60 * WINDOW_MS, 50 * 365 * DAY_MS])
+@pytest.mark.parametrize("in_one_file", [False, True])
+def test_a_report_that_is_dated_ahead_is_not_waited_for(folder: Path, ahead_ms: int, in_one_file: bool) -> None:
+    """It is in a row of its own window, which gets a further one for what comes late; what stands behind it goes on."""
+    now_ms = 5 * WINDOW_MS + 7
+    reports = [
+        placed(0, 4 * WINDOW_MS),
+        placed(1, now_ms + ahead_ms),
+        placed(2, now_ms + ahead_ms + 1),
+        placed(3, 4 * WINDOW_MS + 1),
+        placed(4, 5 * WINDOW_MS),
+        placed(5, now_ms + ahead_ms + 2),
+    ]
+    table = ReportTable(folder)
+    for batch in [reports] if in_one_file else [[each] for each in reports]:
+        table.add(batch)
+    follower = LoadHistoryFollower(TASKS, folder, WINDOW_MS)
+    assert (follower.step(now_ms), follower.has_more) == (4, False)
+    check_rows(folder, reports[:4])
+    assert follower.step(now_ms + 1) == 0, "behind a report of the window that goes on"
+    assert (follow(folder, now_ms + 2 * WINDOW_MS), follow(folder)) == (2, 0)
+    check_rows(folder, reports)
+
+
+def test_a_step_that_is_cut_elsewhere_after_a_kill_adds_up_to_the_same(folder: Path, tmp_path: Path) -> None:
+    """What is dated ahead by the one clock may have to be waited for by the next one."""
+    now_ms = 5 * WINDOW_MS
+    reports = [placed(number, now_ms + number % 3 * CLOCK_ALLOWANCE_MS - 1) for number in range(9)]
+    table = ReportTable(folder)
+    for each in reports:
+        table.add([each])
+    once = tmp_path / "once"
+    shutil.copytree(folder, once, ignore=shutil.ignore_patterns("once"))
+    follow(once)
+    clocks_ms = (now_ms, now_ms - 20, now_ms, now_ms - 20, END_MS)
+    assert [follow(folder, until_ms) for until_ms in clocks_ms] == [1, 2, 1, 2, 3]
+    assert added_up(history_rows(folder)) == added_up(history_rows(once)) == expected(reports)
 
 
 def noted_paths(monkeypatch: pytest.MonkeyPatch, reader: str) -> list[str]:
