@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 import psutil
 
 from controlplane.config import ClusterConfig
-from streaming.tables.driver_tables import LAST_WRITER
 from tests.helpers.standalone_spark import StandaloneSpark
 
 _MEMORY_MIB: Final = 2_048
@@ -47,12 +46,11 @@ class TableLog:
         found = []
         while (path := self._folder / f"{self._next_version:020}.json").exists():
             actions = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-            numbers = {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action}
-            numbers.pop(LAST_WRITER, None)
+            written = [action["txn"] for action in actions if "txn" in action]
+            # A stream of Spark writes under its query's id; what stands beside it has a name of the control plane.
+            numbers = [each["version"] for each in written if not each["appId"].startswith("controlplane.")]
             added = [json.loads(action["add"]["stats"])["numRecords"] for action in actions if "add" in action]
-            found.append(
-                Commit(self._next_version, max(numbers.values(), default=-1), sum(added), path.stat().st_mtime)
-            )
+            found.append(Commit(self._next_version, max(numbers, default=-1), sum(added), path.stat().st_mtime))
             self._next_version += 1
         return found
 

@@ -44,7 +44,7 @@ from streaming.load.candidates import (
     last_evaluation_ms,
 )
 from streaming.load.decoding import decoded_reports, sample_blocks
-from streaming.load.gone_bundles import REST_MS, GoneBundles, files_without
+from streaming.load.gone_bundles import GoneBundles
 from streaming.load.proposals import proposed_before
 from streaming.load.rows import node_of, node_row
 from streaming.load.stored_bundles import StoredBundles, stored_rows
@@ -76,7 +76,7 @@ class LoadStream:
     def __init__(self, session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> None:
         self._config = config
         self._metrics = metrics
-        self._gone = GoneBundles(config.warehouse_dir)
+        self._gone: GoneBundles | None = None
         self._tables: dict[str, DriverTable] = {}
         rows = DriverTable(config.warehouse_dir, BROKER_LOAD_TABLE, "").rows().to_pylist()
         self._nodes = {node.node_id: node for node in map(node_of, rows)}
@@ -113,7 +113,7 @@ class LoadStream:
             if not bundles.has(batch_id):
                 ends = cutoffs(summary.incarnations, self._nodes)
                 files = folded_files(sample_blocks(decoded), bundles.folder, bundles.files_of_buckets(), ends)
-                bundles.replace_buckets(files, batch_id)
+                bundles.replace_buckets(files, batch_id, self._gone_bundles(bundles).position)
         finally:
             decoded.unpersist()
         for node in newest_nodes(summary.incarnations):
@@ -127,6 +127,10 @@ class LoadStream:
         if contract.name not in self._tables:
             self._tables[contract.name] = DriverTable(self._config.warehouse_dir, contract, writer)
         return self._tables[contract.name]
+
+    def _gone_bundles(self, table: DriverTable) -> GoneBundles:
+        self._gone = self._gone or GoneBundles(self._config.warehouse_dir, table)
+        return self._gone
 
     def _refuse(self, decoded: DataFrame, refused: Mapping[str, int]) -> None:
         letters = dead_letter_records(decoded.where("refusal IS NOT NULL"), LOAD_REPORTS)
@@ -151,21 +155,13 @@ class LoadStream:
             return
         counted = counted_nodes(self._nodes.values(), now_ms, rules)
         table = self._table(BUNDLE_LOAD_TABLE, writer)
-        self._forget_gone_bundles(session, now_ms, table, batch_id)
+        self._gone_bundles(table).forget(session, now_ms, batch_id)
         stored = stored_rows(bucket_files(session, table.files_of_buckets()), table.folder)
         with closing(StoredBundles(stored, counted, now_ms, rules.grace_period_ms)) as bundles:
             evaluation = evaluate(counted, bundles, evaluated_ms, last_evaluated_ms, rules)
         self._propose(session, evaluation.splits, self._table(SPLIT_CANDIDATES_TABLE, writer), batch_id)
         self._propose(session, evaluation.sheds, self._table(SHED_CANDIDATES_TABLE, writer), batch_id)
         self._keep(evaluation)
-
-    def _forget_gone_bundles(self, session: SparkSession, now_ms: int, table: DriverTable, batch_id: int) -> None:
-        """Without harm if it is repeated: a row that is gone is not written again."""
-        gone = self._gone.to_forget(now_ms)
-        if gone:
-            buckets = bucket_files(session, table.files_of_buckets())
-            files = files_without(buckets, table.folder, gone, now_ms - REST_MS)
-            table.replace_buckets(files, batch_id)
 
     def _keep(self, evaluation: Evaluation) -> None:
         for node_id, sums in evaluation.sums.items():

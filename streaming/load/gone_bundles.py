@@ -1,23 +1,35 @@
-"""Bundles that have ended, whose rows ``bundle_load`` forgets once no report names them any more."""
+"""Bundles that have ended, whose rows ``bundle_load`` forgets once no report names them any more.
+
+Ends are looked up in ``bundle_changes`` in the order of decisions. Up to which decision that is done stands in the
+commits of ``bundle_load``, as an application transaction of Delta: in the one that removes rows, and in that of each
+batch. So it goes on from there after any stop, however long. What was done behind it is done again without harm: a row
+that is gone is not written again.
+"""
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from streaming.broker_clocks import CLOCK_ALLOWANCE_MS
 from streaming.contracts.changes import BUNDLE_CHANGES_TABLE, BUNDLES_TABLE
-from streaming.load.bucket_files import read_buckets, write_bucket
+from streaming.load.bucket_files import bucket_files, read_buckets, write_bucket
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
 from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile
 
-_LOOK_BACK_MS: Final = 86_400_000
-"""How long after its end a bundle may be forgotten: the pipeline may have been down for a time."""
 REST_MS: Final = 600_000
 """For how long a bundle has to have ended, and no report to have named it, until its row is forgotten."""
+_ENDED_SEQ: Final = "controlplane.bundle_load.ended_seq"
+"""The name under which the last decision of which all ends are handled stands in the commits of ``bundle_load``."""
+_NONE: Final = -1
+"""Before the first decision."""
+_STEP_DECISIONS: Final = 10_000
+"""Among how many decisions that changed bundles ends are looked up at once: what bounds a step after a long stop."""
 
 
 class GoneBundles:
@@ -25,30 +37,65 @@ class GoneBundles:
 
     Args:
         warehouse_dir: the folder of the tables.
+        table: ``bundle_load``, as its writer sees it.
     """
 
-    def __init__(self, warehouse_dir: StoragePath) -> None:
+    def __init__(self, warehouse_dir: StoragePath, table: DriverTable) -> None:
+        """See how far the table is."""
         self._changes = DriverTable(warehouse_dir, BUNDLE_CHANGES_TABLE, "")
         self._bundles = DriverTable(warehouse_dir, BUNDLES_TABLE, "")
-        self._looked_for: set[tuple[str, int]] = set()
+        self._table = table
+        handled_seq = table.position(_ENDED_SEQ)
+        self._handled_seq = _NONE if handled_seq is None else handled_seq
 
-    def to_forget(self, now_ms: int) -> frozenset[str]:
-        """Those whose rows are to be looked for at a log time; at each one, until no late report can name them."""
-        is_end = pc.field("ended") & (pc.field("append_time_ms") >= now_ms - _LOOK_BACK_MS)
-        changes = self._changes.rows(is_end, ["bundle_id", "append_time_ms"])
-        ended_ms = {row["bundle_id"]: row["append_time_ms"] for row in changes.sort_by("append_time_ms").to_pylist()}
-        self._looked_for &= ended_ms.items()
-        ends = ended_ms.items() - self._looked_for
-        due = {name for name, at_ms in ends if now_ms - at_ms >= REST_MS}
+    @property
+    def position(self) -> Mapping[str, int]:
+        """How far it is, for a commit of the table."""
+        return {_ENDED_SEQ: self._handled_seq}
+
+    def forget(self, session: SparkSession, now_ms: int, version: int) -> None:
+        """Remove the rows of the next bundles that have ended, in one commit with how far that is.
+
+        Args:
+            session: has the executors.
+            now_ms: a log time.
+            version: the writer's.
+        """
+        gone, handled_seq = self._next(now_ms)
+        files = []
+        if gone:
+            buckets = bucket_files(session, self._table.files_of_buckets())
+            files = files_without(buckets, self._table.folder, gone, now_ms)
+        self._handled_seq = handled_seq
+        if files:
+            self._table.replace_buckets(files, version, self.position)
+
+    def _next(self, now_ms: int) -> tuple[frozenset[str], int]:
+        """The bundles whose rows are to be looked for, and the decision up to which that is for the last time.
+
+        They are looked for at each evaluation until no late report can name them.
+        """
+        is_next = pc.field("seq") > self._handled_seq
+        seqs = np.unique(self._changes.rows(is_next, ["seq"])["seq"].to_numpy())[:_STEP_DECISIONS]
+        if not len(seqs):
+            return frozenset(), self._handled_seq
+        within = is_next & (pc.field("seq") <= int(seqs[-1]))
+        columns = ["seq", "append_time_ms", "ended", "bundle_id"]
+        changes = self._changes.rows(within, columns).sort_by("seq")
+        # A decision is no younger than those behind it, also if the broker's clock was ahead when it was appended.
+        time_ms = np.minimum.accumulate(changes["append_time_ms"].to_numpy()[::-1])[::-1]
+        ended = changes["ended"].to_numpy()
+        waiting = changes["seq"].to_numpy()[ended & (now_ms - time_ms < 2 * REST_MS)]
+        handled_seq = int(waiting[0]) - 1 if len(waiting) else int(seqs[-1])
+        due = set(changes["bundle_id"].filter(pa.array(ended & (now_ms - time_ms >= REST_MS))).to_pylist())
         if not due:
-            return frozenset()
+            return frozenset(), handled_seq
         again = self._bundles.rows(pc.field("bundle_id").isin(sorted(due)), ["bundle_id"])["bundle_id"].to_pylist()
-        self._looked_for |= {(name, at_ms) for name, at_ms in ends if now_ms - at_ms >= 2 * REST_MS}
-        return frozenset(due.difference(again))
+        return frozenset(due.difference(again)), handled_seq
 
 
 def files_without(
-    buckets: DataFrame, folder: StoragePath, bundle_ids: Collection[str], before_ms: int
+    buckets: DataFrame, folder: StoragePath, bundle_ids: Collection[str], now_ms: int
 ) -> list[WrittenFile]:
     """Write the buckets that have rows of these bundles, without those rows.
 
@@ -56,17 +103,20 @@ def files_without(
         buckets: as :func:`streaming.load.bucket_files.bucket_files` makes them.
         folder: that of ``bundle_load``.
         bundle_ids: the bundles.
-        before_ms: append time from which on a report keeps a row.
+        now_ms: the time; a report of the last ten minutes keeps a row, unless it is dated ahead.
     """
-    write = functools.partial(_write_without, folder=folder, bundle_ids=sorted(bundle_ids), before_ms=before_ms)
+    kept_ms = range(now_ms - REST_MS, now_ms + CLOCK_ALLOWANCE_MS + 1)
+    write = functools.partial(_write_without, folder=folder, bundle_ids=sorted(bundle_ids), kept_ms=kept_ms)
     return [WrittenFile(*row) for row in buckets.mapInArrow(write, WRITTEN_TYPE).collect()]
 
 
 def _write_without(
-    batches: Iterable[pa.RecordBatch], folder: StoragePath, bundle_ids: Sequence[str], before_ms: int
+    batches: Iterable[pa.RecordBatch], folder: StoragePath, bundle_ids: Sequence[str], kept_ms: range
 ) -> Iterator[pa.RecordBatch]:
     names = pa.array(bundle_ids, pa.string())
     for bucket, rows in read_buckets(batches, folder):
-        is_gone = pc.and_(pc.is_in(rows["bundle_id"], names), pc.less(rows["report_time_ms"], before_ms))
+        time_ms = rows["report_time_ms"]
+        is_silent = pc.or_(pc.less(time_ms, kept_ms.start), pc.greater_equal(time_ms, kept_ms.stop))
+        is_gone = pc.and_(pc.is_in(rows["bundle_id"], names), is_silent)
         if pc.any(is_gone).as_py():
             yield write_bucket(folder, bucket, rows.filter(pc.invert(is_gone)))

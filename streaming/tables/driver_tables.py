@@ -165,12 +165,20 @@ class DriverTable:
         """
         self._commit(files, positions, mode="append")
 
-    def replace_buckets(self, files: Sequence[WrittenFile], version: int) -> None:
-        """Replace all rows of the buckets of which executors wrote files, by those of the files."""
-        buckets = sorted({file.partition for file in files})
-        if files:
-            filters = [(BUCKET_COLUMN, "in", buckets)]
-            self._commit(files, {self._app_id: version}, mode="overwrite", partition_filters=filters)
+    def replace_buckets(self, files: Sequence[WrittenFile], version: int, positions: Mapping[str, int]) -> None:
+        """Replace all rows of the buckets of which executors wrote files, by those of the files.
+
+        Args:
+            files: what executors wrote, which may be none: the version is written in any case.
+            version: the writer's.
+            positions: further numbers by their names, of which the table was asked before.
+        """
+        written = {self._app_id: version, **positions}
+        if not files:
+            self._commit((), written, mode="append")
+            return
+        filters = [(BUCKET_COLUMN, "in", sorted({file.partition for file in files}))]
+        self._commit(files, written, mode="overwrite", partition_filters=filters)
 
     def _arrow(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
         made = [dict(row) for row in rows]

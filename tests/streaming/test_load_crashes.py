@@ -15,6 +15,7 @@ from controlplane.core.bundles.reports import LoadReport
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig
+from streaming.contracts.changes import BUNDLE_CHANGES_TABLE
 from streaming.contracts.loads import (
     BROKER_LOAD_TABLE,
     BUNDLE_LOAD_TABLE,
@@ -27,6 +28,7 @@ from streaming.metrics import PipelineMetrics
 from streaming.records.decode import RawRow
 from streaming.tables.created_tables import create_missing
 from streaming.tables.driver_tables import DriverTable
+from tests.helpers.bundle_changes import change
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
 
 MIB: Final = 1_048_576
@@ -135,3 +137,15 @@ def test_a_repeated_batch_leaves_what_one_that_lived_leaves(
     for name, rows in wanted.items():
         assert found[name] == rows, name
     assert all(wanted.values())
+
+
+def test_how_far_ended_bundles_are_handled_stands_in_the_next_batch(spark: SparkSession, world: PipelineWorld) -> None:
+    """Also if none of them had a row: after a stop no process begins with the first decision again."""
+    DriverTable(world.warehouse_dir, BUNDLE_CHANGES_TABLE, "changes").append([change("kv/gone", 0, 7)], 1)
+    stream = LoadStream(spark, world.config(rules=RULES), PipelineMetrics(CollectorRegistry()))
+    handled = []
+    for number in (0, 1):
+        stream.write(batch(spark, number), "query", number)
+        table = DriverTable(world.warehouse_dir, BUNDLE_LOAD_TABLE, "")
+        handled.append(table.position("controlplane.bundle_load.ended_seq"))
+    assert handled == [-1, 7]

@@ -109,16 +109,17 @@ def test_files_are_told_and_committed(tmp_path: Path) -> None:
     table = DriverTable(tmp_path, BUNDLE_LOAD_TABLE, "app")
     assert not table.has(0)
     table.replace_buckets(
-        [written(table.folder, bundle_rows("a")), written(table.folder, bundle_rows("x", bucket=4), bucket=4)], 0
+        [written(table.folder, bundle_rows("a")), written(table.folder, bundle_rows("x", bucket=4), bucket=4)], 0, {}
     )
     replacing = written(table.folder, bundle_rows("a", "b"))
     assert WrittenFile(**file_rows([replacing]).to_pylist()[0]) == replacing
-    table.replace_buckets([replacing], 2)
-    table.replace_buckets([], 3)
-    assert [table.has(version) for version in (1, 2, 3)] == [True, True, False]
+    assert table.position("beside") is None
+    table.replace_buckets([replacing], 2, {"beside": 7})
+    table.replace_buckets([], 3, {"beside": 8})
+    assert [table.has(version) for version in (1, 2, 3, 4)] == [True, True, True, False]
     assert table.files_of_buckets() == {3: [replacing.path], 4: table.files_of_buckets()[4]}
     again = DriverTable(tmp_path, BUNDLE_LOAD_TABLE, "other")
-    assert again.written_version is None
+    assert (again.written_version, again.position("beside")) == (None, 8)
     assert sorted(again.rows()["bundle_id"].to_pylist()) == ["kv/a", "kv/b", "kv/x"]
 
 
