@@ -50,14 +50,32 @@ class PipelineMetrics:
             ["stream"],
             registry=registry,
         )
-        self.dead_letters = Counter(
-            "controlplane_pipeline_dead_letters", "Load reports refused, by reason", ["reason"], registry=registry
-        )
         self.passed_over = Counter(
             "controlplane_pipeline_passed_over_records",
             "Unusable and foreign records, by stream: they stand in dead_letters alone, those of decisions in no table",
             ["stream"],
             registry=registry,
+        )
+        self.stream_restarts = Counter(
+            "controlplane_pipeline_stream_restarts",
+            "Streams started again after a failure, by stream; 0 from the start on",
+            ["stream"],
+            registry=registry,
+        )
+        self._register_of_loads(registry)
+
+    def _register_of_loads(self, registry: CollectorRegistry) -> None:
+        """What the stream of load reports tells."""
+        self.clock_ahead = Gauge(
+            "controlplane_pipeline_clock_ahead_ms",
+            "How far the newest records are dated ahead of the pipeline's clock, the most of any partition, by stream; "
+            "0 if none is. Above a minute their times are not waited for, and a broker's clock, or the pipeline's, is "
+            "wrong",
+            ["stream"],
+            registry=registry,
+        )
+        self.dead_letters = Counter(
+            "controlplane_pipeline_dead_letters", "Load reports refused, by reason", ["reason"], registry=registry
         )
         self.implausible_figures = Counter(
             "controlplane_pipeline_implausible_figures",
@@ -67,12 +85,6 @@ class PipelineMetrics:
         )
         self.candidates = Counter(
             "controlplane_pipeline_candidates", "Candidates produced, by action", ["action"], registry=registry
-        )
-        self.stream_restarts = Counter(
-            "controlplane_pipeline_stream_restarts",
-            "Streams started again after a failure, by stream; 0 from the start on",
-            ["stream"],
-            registry=registry,
         )
 
 

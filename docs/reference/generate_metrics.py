@@ -63,7 +63,8 @@ the name of the table that the stream writes, with underscores also where the to
 the tables of changes. Log lines have the same names. {_listed([CHANGES, LOAD_HISTORY])} read tables and not Kafka, so
 they have neither `controlplane_pipeline_offsets_behind` nor `controlplane_pipeline_missing_offsets`.
 `controlplane_pipeline_passed_over_records` has {_listed(passed)};
-load reports that are refused are counted by `controlplane_pipeline_dead_letters`. `action` is `split` or `shed`,
+load reports that are refused are counted by `controlplane_pipeline_dead_letters`.
+`controlplane_pipeline_clock_ahead_ms` has `{LOAD_REPORTS_TABLE.name}` alone. `action` is `split` or `shed`,
 `reason` the code in the dead letter, `figure` the name of the figure. The metrics have no label for the cluster: a
 process writes the tables of one.
 

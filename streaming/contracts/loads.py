@@ -20,7 +20,10 @@ from streaming.contracts.columns import column, spark_type
 from streaming.contracts.table import BUCKET_COLUMN, CURRENT_PROPERTIES, TableContract
 
 _EVALUATED: Final = column(
-    "evaluated_ms", LongType(), "Log time at which the rule was evaluated, in milliseconds since 1970, rounded down."
+    "evaluated_ms",
+    LongType(),
+    "Log time at which the rule was evaluated, in milliseconds since 1970, rounded down: the time of the newest report "
+    "that is not dated ahead of the pipeline's clock by more than a minute.",
 )
 _DAY_OF_EVALUATION: Final = column("day", DateType(), "The day of `evaluated_ms` in UTC.")
 
@@ -129,8 +132,9 @@ BUNDLE_LOAD_HISTORY_TABLE: Final = TableContract(
     row="What one node reported of a bundle in a window of append time, or a part of it: the view "
     "`bundle_load_windows` adds up the parts.",
     written="Some 40 s after the end of each window, from `load_reports`; each report counts once, a late one in a "
-    "further row. Samples that cannot be true do not count. Nor do reports of a process that stand in their partition "
-    "behind one, with figures of the node that can be true, of a later process of the same node.",
+    "further row. One that is dated ahead of the pipeline's clock is not waited for, and is in a further row, too. "
+    "Samples that cannot be true do not count. Nor do reports of a process that stand in their partition behind one, "
+    "with figures of the node that can be true, of a later process of the same node.",
     key=("bundle_id", "window_start_ms", "partition", "first_offset"),
     fields=(
         column("bundle_id", StringType(), "Namespace and bounds."),

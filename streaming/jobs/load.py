@@ -4,11 +4,18 @@ A crash is harmless because of the order of the steps. Every step up to the aver
 Candidates are a function of the averages. They are produced and added before the nodes' rows, whose smoothed usages
 record that the evaluation took place. A repeated batch therefore evaluates the same again, or finds it done.
 
+What time it is in the log is what the newest report of a batch says, by the clock of a broker. A report that is dated
+ahead of the driver's clock by more than an allowance says nothing of that; if all of them are, it is the driver's time.
+The driver's clock is read once for a batch, and stands in the commit of the averages. What is written before that
+commit does not depend on it, and what is written behind it takes it from there: so a repeated batch evaluates at the
+same time, for the same nodes.
+
 The work and the state of bundles are divided by bucket over the executors, which read and write the tables' files
 themselves. The driver commits them, keeps one row for each node, and sees of the bundles only those that a rule may
 choose: docs/decisions/0034-load-state-in-buckets.md, 0036 and 0042 say why.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Final
@@ -20,6 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from controlplane.codec.outputs import encode_candidate
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
 from controlplane.core.bundles.load.incarnations import cutoffs, newest_nodes
+from streaming.broker_clocks import CLOCK_ALLOWANCE_MS, BrokerClocks
 from streaming.config import PipelineConfig
 from streaming.contracts.loads import (
     BROKER_LOAD_TABLE,
@@ -53,6 +61,8 @@ from streaming.records.decode import KEY_VALUE_TYPE, dead_letter_records
 from streaming.sinks import produce
 from streaming.tables.driver_tables import DriverTable
 
+_CLOCK_MS: Final = "controlplane.bundle_load.clock_ms"
+"""The name under which the driver's clock stands in the commit of a batch's averages."""
 _TOLD_CANDIDATES: Final = 10
 """How many candidates of an evaluation are told by their names."""
 
@@ -76,6 +86,7 @@ class LoadStream:
     def __init__(self, session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> None:
         self._config = config
         self._metrics = metrics
+        self._clocks = BrokerClocks(LOAD_REPORTS, metrics.clock_ahead.labels(LOAD_REPORTS_TABLE.name))
         self._gone: GoneBundles | None = None
         self._tables: dict[str, DriverTable] = {}
         rows = DriverTable(config.warehouse_dir, BROKER_LOAD_TABLE, "").rows().to_pylist()
@@ -93,32 +104,37 @@ class LoadStream:
         """
         tables = (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE)
         reports, bundles, nodes = (self._table(each, writer) for each in tables)
+        clock_ms = self._clock_ms(bundles, batch_id)
+        latest_ms = clock_ms + CLOCK_ALLOWANCE_MS
         weights = self._config.rules.shed.weights
         in_parts = records.coalesce(self._config.spark.cores)
         decoded = decoded_reports(
             in_parts, self._config.kafka.schema_ids, weights, reports.folder, self._buckets
         ).persist()
         try:
-            summary = summary_of(decoded)
+            summary = summary_of(decoded, latest_ms)
             if not reports.has(batch_id):
                 reports.append_files(files_of(decoded), batch_id)
             if summary.refused:
                 self._refuse(decoded, summary.refused)
-            if summary.newest_ms is None:
+            if not summary.newest_ms:
                 if not nodes.has(batch_id):  # its number there says that the batch is done
                     nodes.append((), batch_id)
                 return
+            self._clocks.see(summary.newest_ms, clock_ms)
             if summary.has_implausible_figures:
                 self._tell_implausible_figures(decoded)
             if not bundles.has(batch_id):
                 ends = cutoffs(summary.incarnations, self._nodes)
                 files = folded_files(sample_blocks(decoded), bundles.folder, bundles.files_of_buckets(), ends)
-                bundles.replace_buckets(files, batch_id, self._gone_bundles(bundles).position)
+                positions = {_CLOCK_MS: clock_ms, **self._gone_bundles(bundles).position}
+                bundles.replace_buckets(files, batch_id, positions)
         finally:
             decoded.unpersist()
         for node in newest_nodes(summary.incarnations):
             self._nodes[node.node_id] = node.after(self._nodes.get(node.node_id))
-        self._evaluate(records.sparkSession, summary.newest_ms, writer, batch_id)
+        now_ms = clock_ms if summary.log_time_ms is None else summary.log_time_ms
+        self._evaluate(records.sparkSession, now_ms, latest_ms, writer, batch_id)
         if not nodes.has(batch_id):
             nodes.replace(map(node_row, self._nodes.values()), batch_id)
 
@@ -131,6 +147,11 @@ class LoadStream:
     def _gone_bundles(self, table: DriverTable) -> GoneBundles:
         self._gone = self._gone or GoneBundles(self._config.warehouse_dir, table)
         return self._gone
+
+    def _clock_ms(self, table: DriverTable, batch_id: int) -> int:
+        """The driver's clock at the beginning of a batch, also if the batch is repeated after its commit."""
+        recorded_ms = table.position(_CLOCK_MS)
+        return recorded_ms if recorded_ms is not None and table.has(batch_id) else time.time_ns() // 1_000_000
 
     def _refuse(self, decoded: DataFrame, refused: Mapping[str, int]) -> None:
         letters = dead_letter_records(decoded.where("refusal IS NOT NULL"), LOAD_REPORTS)
@@ -147,9 +168,9 @@ class LoadStream:
         text = "figures of load reports passed over: they cannot be true"
         _log.warning(text, count=sum(counts.values()), first=[figure._asdict() for figure in first])
 
-    def _evaluate(self, session: SparkSession, now_ms: int, writer: str, batch_id: int) -> None:
+    def _evaluate(self, session: SparkSession, now_ms: int, latest_ms: int, writer: str, batch_id: int) -> None:
         rules = self._config.rules
-        last_evaluated_ms = last_evaluation_ms(self._nodes.values())
+        last_evaluated_ms = last_evaluation_ms(self._nodes.values(), latest_ms)
         evaluated_ms = due_evaluation(now_ms, last_evaluated_ms, rules.evaluation_interval_ms)
         if evaluated_ms is None:
             return
@@ -177,7 +198,7 @@ class LoadStream:
         """Produce and add the candidates whose evidence is new: a bundle without a new report was proposed before."""
         if not rows or table.has(batch_id):
             return
-        proposed = proposed_before(table, rows, self._config.rules.evaluation_interval_ms)
+        proposed = proposed_before(table, rows, self._config.rules)
         fresh = [row for row in rows if row.candidate_id not in proposed]
         if not fresh:
             return

@@ -25,18 +25,25 @@ class BatchSummary(NamedTuple):
     Attributes:
         refused: the number of refused records by reason.
         incarnations: the usable reports of each node, incarnation and partition.
-        newest_ms: append time of the newest usable report; None if there is none.
+        newest_ms: of each partition that has usable reports the greatest append time.
+        log_time_ms: the greatest append time of usable reports that are not dated ahead; None if there is none.
         has_implausible_figures: whether a usable report has figures that cannot be true.
     """
 
     refused: Mapping[str, int]
     incarnations: Sequence[IncarnationReports]
-    newest_ms: int | None
+    newest_ms: Mapping[int, int]
+    log_time_ms: int | None
     has_implausible_figures: bool
 
 
-def summary_of(decoded: DataFrame) -> BatchSummary:
-    """The summary of a batch as :func:`streaming.load.decoding.decoded_reports` returns it."""
+def summary_of(decoded: DataFrame, latest_ms: int) -> BatchSummary:
+    """The summary of a batch.
+
+    Args:
+        decoded: as :func:`streaming.load.decoding.decoded_reports` returns it.
+        latest_ms: a later report is dated ahead.
+    """
     # Within a partition offsets tell the order of reports: their times fall where a broker's clock is set back.
     place = F.struct("offset", "append_time_ms")
     header = F.struct(
@@ -57,19 +64,24 @@ def summary_of(decoded: DataFrame) -> BatchSummary:
             F.min(F.when(is_plausible, place)).alias("first"),
             F.max(F.when(is_plausible, header)).alias("newest"),
             F.max("append_time_ms").alias("newest_ms"),
+            F.max(F.when(F.col("append_time_ms") <= latest_ms, F.col("append_time_ms"))).alias("log_time_ms"),
             F.sum(F.size("figures.implausible")).alias("implausible_count"),
         )
         .collect()
     )
     usable = [row for row in rows if row["reason"] is None]
     refused: Counter[str] = Counter()
+    newest_ms: dict[int, int] = {}
     for row in rows:
         if row["reason"] is not None:
             refused[row["reason"]] += row["count"]
+        else:
+            newest_ms[row["partition"]] = max(row["newest_ms"], newest_ms.get(row["partition"], row["newest_ms"]))
     return BatchSummary(
         refused,
         [_incarnation(row) for row in usable],
-        max((row["newest_ms"] for row in usable), default=None),
+        newest_ms,
+        max((row["log_time_ms"] for row in usable if row["log_time_ms"] is not None), default=None),
         any(row["implausible_count"] > 0 for row in usable),
     )
 

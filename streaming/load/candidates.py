@@ -107,9 +107,14 @@ def due_evaluation(now_ms: int, last_evaluated_ms: int | None, interval_ms: int)
     return evaluated_ms if last_evaluated_ms is None or evaluated_ms > last_evaluated_ms else None
 
 
-def last_evaluation_ms(nodes: Iterable[NodeState]) -> int | None:
-    """Log time of the last evaluation in which one of the nodes took part; None if there was none."""
-    return max((node.smoothed_at_ms for node in nodes if node.smoothed_at_ms is not None), default=None)
+def last_evaluation_ms(nodes: Iterable[NodeState], latest_ms: int) -> int | None:
+    """Log time of the last evaluation in which one of the nodes took part; None if there was none.
+
+    One behind ``latest_ms`` does not count: a clock was wrong, and waiting until it is right would be waiting for long.
+    The nodes that took part in it begin to be smoothed again.
+    """
+    times = (node.smoothed_at_ms for node in nodes if node.smoothed_at_ms is not None)
+    return max((time_ms for time_ms in times if time_ms <= latest_ms), default=None)
 
 
 def counted_nodes(nodes: Iterable[NodeState], now_ms: int, rules: LoadRuleConfig) -> list[NodeState]:

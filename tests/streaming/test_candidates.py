@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -27,6 +28,9 @@ from streaming.load.candidates import (
     evaluate,
     last_evaluation_ms,
 )
+from streaming.load.proposals import proposed_before
+from streaming.tables.created_tables import create_missing
+from streaming.tables.driver_tables import DriverTable
 from tests.helpers.plain_load import PlainBundles, plain_evaluation
 
 MIB = 1_048_576.0
@@ -69,7 +73,7 @@ def found_in(
 ) -> Evaluation:
     """An evaluation of the rules at the time of the newest report."""
     counted = counted_nodes(nodes, NOW_MS, rules)
-    last_ms = last_evaluation_ms(nodes)
+    last_ms = last_evaluation_ms(nodes, NOW_MS)
     owned = PlainBundles(bundles, counted, NOW_MS, rules.grace_period_ms)
     return evaluate(counted, owned, evaluated_ms, last_ms, rules)
 
@@ -161,6 +165,34 @@ def test_usage_is_smoothed_from_evaluation_to_evaluation() -> None:
     assert found.smoothed_usages == {"n1": 0.5 * 0.9 + (1 - 0.9) * 0.9, "n2": 0.1}
 
 
+def test_an_evaluation_that_lies_ahead_is_not_waited_for() -> None:
+    """A clock was wrong when it took place. Who took part in it alone begins anew; others go on."""
+    ahead = BUSY._replace(smoothed_usage=0.5, smoothed_at_ms=NOW_MS + 1)
+    steady = IDLE._replace(smoothed_usage=0.2, smoothed_at_ms=9_000_000)
+    assert last_evaluation_ms([ahead, steady], NOW_MS) == 9_000_000
+    assert last_evaluation_ms([ahead, steady], NOW_MS + 1) == NOW_MS + 1
+    assert last_evaluation_ms([ahead], NOW_MS) is None
+    assert found_in([], [ahead, steady]).smoothed_usages == {"n1": 0.9, "n2": 0.2 * 0.9 + (1 - 0.9) * 0.1}
+
+
+def test_a_candidate_of_a_report_that_was_dated_ahead_is_found_again(tmp_path: Path) -> None:
+    """Midnight lies between its evaluation and the next one, or between that and the report's time."""
+    midnight_ms = 86_400_000
+    create_missing(tmp_path, bucket_count=2)
+    table = DriverTable(tmp_path, SPLIT_CANDIDATES_TABLE, "app")
+    (found,) = found_in([BUNDLES[1]._replace(position=NEWEST)], [IDLE, BUSY]).splits
+    for ahead_ms in (-1, RULES.report_lifetime_ms, 30 * RULES.report_lifetime_ms):
+        first = found._replace(
+            candidate_id=f"{ahead_ms}",
+            evaluated_ms=midnight_ms - 1,
+            day=date(1970, 1, 1),
+            window_end_ms=midnight_ms + ahead_ms,
+        )
+        table.append([first._asdict()], (table.written_version or 0) + 1)
+        again = first._replace(evaluated_ms=midnight_ms - 2 + RULES.report_lifetime_ms, day=date(1970, 1, 2))
+        assert proposed_before(table, [again], RULES) == {again.candidate_id}
+
+
 NODE_IDS = ("n1", "n2", "n3", "n4")
 TRAFFIC = st.sampled_from([0.0, 1 * MIB, 5 * MIB, 5 * MIB, 40 * MIB])
 NODES = st.tuples(
@@ -218,7 +250,7 @@ def test_bundles_of_hot_nodes_are_enough(
     """The result is that of the rules applied once to all nodes with all bundles, and bundles of others stay away."""
     counted = counted_nodes(nodes, NOW_MS, rules)
     owned = PlainBundles(bundles, counted, NOW_MS, rules.grace_period_ms)
-    last_ms = last_evaluation_ms(nodes)
+    last_ms = last_evaluation_ms(nodes, NOW_MS)
     found = evaluate(counted, owned, NOW_MS, last_ms, rules)
     shedding, splits = plain_evaluation(counted, owned, last_ms, rules)
     sheds = [(row.node_id, row.bundle_id, row.throughput_bytes_per_s, row.target_bytes_per_s) for row in found.sheds]
