@@ -20,6 +20,7 @@ from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainBundles, PlainLoad, plain_evaluation
 
 _PLACE: Final = ["partition", "offset"]
+_NO_BOUND_MS: Final = 1 << 62
 
 
 class Proposed(NamedTuple):
@@ -63,8 +64,8 @@ def plain_candidates(
 
 
 def _evaluated(plain: PlainLoad, now_ms: int, rules: LoadRuleConfig) -> Iterator[Proposed]:
-    """One evaluation, if it is due; the nodes keep their smoothed usages."""
-    last_ms = last_evaluation_ms(plain.nodes.values())
+    """One evaluation, if it is due; the nodes keep their smoothed usages. No clock of a broker is ahead."""
+    last_ms = last_evaluation_ms(plain.nodes.values(), _NO_BOUND_MS)
     evaluated_ms = due_evaluation(now_ms, last_ms, rules.evaluation_interval_ms)
     if evaluated_ms is None:
         return
