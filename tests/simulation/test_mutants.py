@@ -33,7 +33,7 @@ def test_a_scene_is_well_without_its_bug(scene: Callable[[], None]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 def test_every_mutant_is_found() -> None:
     """A simulation that misses a bug like these would miss one that is not on purpose."""
     with ProcessPoolExecutor(os.cpu_count(), initializer=prepare) as pool:
