@@ -5,6 +5,7 @@ from controlplane.errors import PrerequisiteError
 from streaming.config import PipelineConfig
 from streaming.continuity.checkpoints import Checkpoint, read_checkpoint
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
+from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
 from streaming.tables.warehouse import HOW_TO_MEND
 
@@ -18,15 +19,16 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
         RetryableError: the checkpoints' storage does not answer.
     """
     for topic, its_table in TABLE_OF_TOPIC.items():
-        checkpoint = read_checkpoint(config.checkpoint_dir(its_table.name), config.cluster.topic(topic))
+        folder = config.checkpoint_dir(its_table.name)
+        checkpoint = read_checkpoint(folder, config.cluster.topic(topic))
         for contract in tables_of(topic):
             table = DriverTable(config.warehouse_dir, contract, "" if checkpoint is None else checkpoint.query_id)
-            fault = _fault(topic, table, checkpoint, str(config.checkpoint_dir(its_table.name)))
+            fault = _fault(topic, table, checkpoint, folder)
             if fault is not None:
                 raise PrerequisiteError(f"the table {contract.name} in {config.warehouse_dir} {fault}; {HOW_TO_MEND}")
 
 
-def _fault(topic: str, table: DriverTable, checkpoint: Checkpoint | None, folder: str) -> str | None:
+def _fault(topic: str, table: DriverTable, checkpoint: Checkpoint | None, folder: StoragePath) -> str | None:
     held = f"holds rows and its checkpoint {folder}"
     harm = "going on would add records a second time, or leave some out"
     if checkpoint is None or checkpoint.batch is None:

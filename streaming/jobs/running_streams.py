@@ -58,10 +58,10 @@ def _maintained(config: PipelineConfig, stop: threading.Event) -> Iterator[Seque
 
     It may commit beside the streams, which commit in threads of their own, too. It opens each table for itself, as each
     writer does (:mod:`streaming.tables.driver_tables`), and its commits name no writer, so none takes them for those
-    of another process. Joined and removed files keep Delta from no commit of a stream. Forgotten
-    days do if they go in the milliseconds between a writer's look and its append: the stream is started again, and
-    repeats its batch. If a commit of the maintenance is refused, the next turn does what it left. So a turn that
-    outlasts the block, and with it the claim on the tables, does no harm beside another pipeline either.
+    of another process. Joined and removed files keep Delta from no commit of a stream. Forgotten days do if they go in
+    the milliseconds between a writer's look and its append: the stream is started again, and repeats its batch. If a
+    commit of the maintenance is refused, the next turn does what it left. So a turn that outlasts the block, and with
+    it the claim on the tables, does no harm beside another pipeline either.
 
     Yields:
         The error that ended the maintenance, once one has; it has to end the block, and is raised behind it.

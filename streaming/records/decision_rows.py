@@ -96,8 +96,8 @@ def decision_rows(
 def _discontinued(record: LogRecord, fault: str) -> LogContinuityError:
     return LogContinuityError(
         f"{DECISIONS}[{record.partition}]@{record.offset} does not continue the table {DECISIONS_TABLE.name}: {fault}. "
-        f"'controlplane log verify' says whether the log itself is whole. If it is, the table or its checkpoint is an "
-        f"older copy: run 'controlplane pipeline rebuild-checkpoint {DECISIONS}'; {HOW_TO_MEND}"
+        "'controlplane log verify' says whether the log itself is whole. If it is, and the table or its checkpoint was "
+        f"restored from a copy, run 'controlplane pipeline rebuild-checkpoint {DECISIONS}'; {HOW_TO_MEND}"
     )
 
 

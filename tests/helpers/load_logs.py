@@ -14,6 +14,7 @@ from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.load.rows import bundle_of
 from streaming.load.sample_blocks import SAMPLE_SCHEMA
+from tests.helpers.cut_partitions import cut_partitions
 from tests.helpers.placed_report import PlacedReport
 
 BUNDLE_SCHEMA = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
@@ -59,17 +60,16 @@ def cut_logs(draw: st.DrawFn) -> tuple[list[PlacedReport], list[list[PlacedRepor
 
     Nodes and bundles stay in one partition each, so that there is but one order of what is known of them.
     """
-    batches: list[list[PlacedReport]] = [[] for _ in range(4)]
-    for partition in (0, 1):
-        batch = 0
-        for offset in range(draw(st.integers(0, 6))):
-            batch = draw(st.integers(batch, 3))
-            position = Position(draw(st.integers(1_000, 1_004)), partition, offset)
-            node_id = draw(st.sampled_from([f"n{partition}", f"n{partition + 2}"]))
-            resources = Resources(*(draw(_USAGES) for _ in Resources._fields))
-            bundles = [each for each in draw(_BUNDLES) if BUNDLE_IDS.index(each.bundle_id) % 2 == partition]
-            incarnation = draw(st.sampled_from([1, 1, 2, 3]))
-            batches[batch].append(PlacedReport(position, node_id, incarnation, resources, "1", bundles))
+
+    def report_at(position: Position) -> PlacedReport:
+        partition = position.partition
+        node_id = draw(st.sampled_from([f"n{partition}", f"n{partition + 2}"]))
+        resources = Resources(*(draw(_USAGES) for _ in Resources._fields))
+        bundles = [each for each in draw(_BUNDLES) if BUNDLE_IDS.index(each.bundle_id) % 2 == partition]
+        incarnation = draw(st.sampled_from([1, 1, 2, 3]))
+        return PlacedReport(position, node_id, incarnation, resources, "1", bundles)
+
+    batches = cut_partitions(draw, report_at)
     return [each for batch in batches for each in batch], [draw(st.permutations(batch)) for batch in batches]
 
 

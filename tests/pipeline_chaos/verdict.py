@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -184,7 +185,7 @@ class Verdict:
 
     def _loads(self) -> Iterator[str]:
         plain = PlainLoad()
-        plain.fold(self._placed_reports(), ResourceWeights())
+        plain.fold(self._placed_reports, ResourceWeights())
         columns = [name for name in BUNDLE_LOAD_TABLE.columns if name != "bucket"]
         wanted = [
             dict(zip(BUNDLE_LOAD_TABLE.columns, bundle_row(each), strict=True)) for each in plain.bundles.values()
@@ -208,7 +209,7 @@ class Verdict:
         rows = table.rows().to_pylist()
         partitions = range(table.written_version or 0)
         ends = {partition: table.position(position_name(partition)) or 0 for partition in partitions}
-        reports = list(self._placed_reports())
+        reports = self._placed_reports
         written = [each for each in reports if each.position.offset < ends.get(each.position.partition, 0)]
         if reports and not written:
             yield f"{BUNDLE_LOAD_HISTORY_TABLE.name}: none of {len(reports)} reports is written"
@@ -217,20 +218,24 @@ class Verdict:
         found = {key: _rounded(row) for key, row in added_up(rows).items()}
         yield from each_once(BUNDLE_LOAD_HISTORY_TABLE.name, wanted.items(), found.items())
 
-    def _placed_reports(self) -> Iterator[PlacedReport]:
-        for record, report in self._usable[LOAD_REPORTS]:
-            assert isinstance(report, LoadReport)
-            place = Position(record.append_time_ms, record.partition, record.offset)
-            resources = Resources(*(getattr(report, name) for name in Resources._fields))
-            yield PlacedReport(place, report.node_id, report.incarnation, resources, report.version, report.bundles)
+    @cached_property
+    def _placed_reports(self) -> Sequence[PlacedReport]:
+        return [_placed(record, report) for record, report in self._usable[LOAD_REPORTS]]
 
     def _candidates(self) -> Iterator[str]:
         """Those that the batches give are in the tables, each once, and in the topic, where one may be again."""
         kept = [*stored_candidates(*(self._rows(table) for table in (SPLIT_CANDIDATES_TABLE, SHED_CANDIDATES_TABLE)))]
         batches = batches_of(self._world.warehouse_dir / LOAD_REPORTS_TABLE.name)
-        yield from each_once("candidates", plain_candidates(self._placed_reports(), batches, EAGER_RULES), kept)
+        yield from each_once("candidates", plain_candidates(self._placed_reports, batches, EAGER_RULES), kept)
         produced = {decode_candidate(record.value or b"").candidate_id for record in self._read(CANDIDATES)}
         yield from each_once("candidates of the topic", (each.candidate_id for each in kept), produced)
+
+
+def _placed(record: RawRecord, report: object) -> PlacedReport:
+    assert isinstance(report, LoadReport)
+    place = Position(record.append_time_ms, record.partition, record.offset)
+    resources = Resources(*(getattr(report, name) for name in Resources._fields))
+    return PlacedReport(place, report.node_id, report.incarnation, resources, report.version, report.bundles)
 
 
 def _rounded(added: Added) -> tuple[object, ...]:

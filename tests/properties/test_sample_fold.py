@@ -23,6 +23,7 @@ from controlplane.core.bundles.load.sample_fold import (
 )
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from tests.helpers.cut_partitions import cut_partitions
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad
 
@@ -128,17 +129,13 @@ def test_columns_fold_as_single_samples_do(drawn: list[list[PlacedReport]]) -> N
 @st.composite
 def cut_logs(draw: st.DrawFn) -> list[list[PlacedReport]]:
     """Batches of two partitions, each cut anywhere; times fall and rise, and a bundle is reported in one partition."""
-    batches: list[list[PlacedReport]] = [[] for _ in range(4)]
-    for partition in (0, 1):
-        batch = 0
-        for offset in range(draw(st.integers(0, 6))):
-            batch = draw(st.integers(batch, 3))
-            position = Position(draw(st.integers(1_000, 1_004)), partition, offset)
-            bundles = draw(st.lists(loads, max_size=4, unique_by=lambda each: each.bundle_id))
-            homes = [each for each in bundles if BUNDLES.index(each.bundle_id) % 2 == partition]
-            report = PlacedReport(position, draw(st.sampled_from(NODES)), 1, _NO_RESOURCES, "1", homes)
-            batches[batch].append(report)
-    return [draw(st.permutations(batch)) for batch in batches]
+
+    def report_at(position: Position) -> PlacedReport:
+        bundles = draw(st.lists(loads, max_size=4, unique_by=lambda each: each.bundle_id))
+        homes = [each for each in bundles if BUNDLES.index(each.bundle_id) % 2 == position.partition]
+        return PlacedReport(position, draw(st.sampled_from(NODES)), 1, _NO_RESOURCES, "1", homes)
+
+    return [draw(st.permutations(batch)) for batch in cut_partitions(draw, report_at)]
 
 
 @given(cut_logs())
