@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from controlplane.routing import RoutingTable
-from examples.kv.store import Holding, Row, SlotStore, Ticket, Token, Value, Version
+from examples.kv.store import Holding, Range, Row, SlotStore, Ticket, Token, Value, Version
 from examples.serving.protocol import Connections, Message, Place, Unreachable
 
 ADDRESS_NAME: Final = "kv"
@@ -203,4 +203,4 @@ class Mover:
 
 def _holding_in(answer: Message) -> Holding:
     values = {key: Value(text, Version(*version)) for key, (text, version) in answer["values"].items()}
-    return Holding(values, answer["covered_from"], answer["through"], answer["table_epoch"])
+    return Holding(values, tuple(Range(*each) for each in answer["covered"]), answer["table_epoch"])

@@ -7,8 +7,9 @@ lives:
 - A new slot leader fetches before it serves. Its FETCH carries the new slot leader epoch. A node that receives it first
   stops accepting PUTs and older COPYs for the slot, also if it does not hold the slot yet. An older leader therefore
   acknowledges nothing that the new leader lacks.
-- A holder knows a range of epochs for which it has every acknowledged PUT. Only data of an adjoining range can complete
-  it, because a node that held the slot some time ago may lack later PUTs.
+- A holder knows the ranges of epochs for which it has every acknowledged PUT. It is complete once they adjoin from the
+  beginning to the present: a node that held the slot some time ago lacks later PUTs, which others may have. A range
+  stays known when the slot is lost and gained again, because then two nodes may have half of the ranges each.
 - A follower fetches from its leader, and only once the leader's table shows it as a follower. PUTs after the fetch are
   then copied to it.
 - The version (slot leader epoch, counter) decides between values of one key, so COPYs and fetched values may arrive in
@@ -19,7 +20,7 @@ decides which of two tokens is newer. The term is for human readers.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -67,20 +68,25 @@ class Row(NamedTuple):
     followers: tuple[str, ...]
 
 
+class Range(NamedTuple):
+    """A range of epochs; the first one is 0 at the beginning, the last one is part of it."""
+
+    first: int
+    last: int
+
+
 class Holding(NamedTuple):
-    """A holder's data of a slot: every PUT that was acknowledged under the tables of a range of epochs.
+    """A holder's data of a slot: every PUT that was acknowledged under the tables of ranges of epochs.
 
     Attributes:
         values: at least these PUTs.
-        covered_from: the first epoch of the range; 0 is the beginning.
-        through: the last epoch; before ``covered_from`` if nothing is covered.
+        covered: the ranges, in any order; none if nothing is covered.
         table_epoch: of the newest table that the holder has read. Until it has read the requester's table, a later
             answer may contain more.
     """
 
     values: Mapping[str, Value]
-    covered_from: int
-    through: int
+    covered: tuple[Range, ...]
     table_epoch: int
 
 
@@ -125,6 +131,7 @@ class Replica:
         covered_from: it has every PUT that a leader acknowledged under a table of this epoch or a later one.
         lost_at_s: when it was lost (monotonic); None while it is held.
         lost_epoch: the epoch of the table in which this node lost it.
+        earlier: ranges of epochs before ``covered_from``, with a gap after each, for which it has every PUT, too.
     """
 
     row: Row
@@ -132,6 +139,7 @@ class Replica:
     covered_from: int
     lost_at_s: float | None = None
     lost_epoch: int = 0
+    earlier: tuple[Range, ...] = ()
     values: dict[str, Value] = field(default_factory=dict)
     highest: Version = _NO_VERSION
 
@@ -139,6 +147,26 @@ class Replica:
     def complete(self) -> bool:
         """Whether it has every acknowledged value since the beginning."""
         return self.covered_from == 0
+
+    def covered(self, through: int) -> tuple[Range, ...]:
+        """The ranges for which it has every PUT, if the present one ends with the epoch ``through``."""
+        present = (Range(self.covered_from, through),) if self.covered_from <= through else ()
+        return (*present, *self.earlier)
+
+    def cover(self, ranges: Iterable[Range]) -> None:
+        """Add ranges whose values were merged."""
+        latest_first = sorted({*self.earlier, *ranges}, key=lambda each: each.last, reverse=True)
+        for each in latest_first:
+            if each.last >= self.covered_from - 1:
+                self.covered_from = min(self.covered_from, each.first)
+        self.earlier = tuple(each for each in latest_first if each.first < self.covered_from)
+
+    def gain_again(self, row: Row, epoch: int) -> None:
+        """Hold it once more. Its data stays: versions decide between it and the fetched data."""
+        # Lost and gained by the same table: epochs were skipped, in which others may have held it.
+        if self.lost_epoch < epoch:
+            self.earlier = self.covered(self.lost_epoch - 1)
+        self.row, self.gained_epoch, self.covered_from, self.lost_at_s = row, epoch, epoch, None
 
     def merge(self, values: Mapping[str, Value]) -> None:
         """Merge values, with the newer version of each key."""
@@ -170,13 +198,12 @@ class SlotStore:
             self.epoch = epoch
             for slot_id, row in rows.items():
                 replica = self._replicas.get(slot_id)
-                if replica is not None and replica.lost_at_s is None:
+                if replica is None:
+                    self._replicas[slot_id] = Replica(row, epoch, epoch)
+                elif replica.lost_at_s is None:
                     replica.row = row
-                    continue
-                # Data of an earlier time as a holder stays: versions decide between it and the fetched data.
-                kept = replica or Replica(row, epoch, epoch)
-                kept.row, kept.gained_epoch, kept.covered_from, kept.lost_at_s = row, epoch, epoch, None
-                self._replicas[slot_id] = kept
+                else:
+                    replica.gain_again(row, epoch)
             for slot_id, replica in list(self._replicas.items()):
                 if slot_id in rows:
                     continue
@@ -236,7 +263,7 @@ class SlotStore:
         with self._lock:
             self._see(slot_id, token)
             replica = self._replicas.get(slot_id)
-            return Holding({}, 1, 0, self.epoch) if replica is None else self._holding(replica)
+            return Holding({}, (), self.epoch) if replica is None else self._holding(replica)
 
     def fetch_as_follower(self, slot_id: int, token: Token, table_epoch: int, requester: str) -> Holding:
         """The data for a follower, which gets a copy of each PUT from here on.
@@ -284,8 +311,7 @@ class SlotStore:
             if replica is None:
                 return False
             replica.merge(answer.values)
-            if answer.through >= replica.covered_from - 1:
-                replica.covered_from = min(replica.covered_from, answer.covered_from)
+            replica.cover(answer.covered)
             return replica.complete
 
     def start_with_what_there_is(self, ticket: Ticket) -> bool:
@@ -331,7 +357,7 @@ class SlotStore:
 
     def _holding(self, replica: Replica) -> Holding:
         through = self.epoch if replica.lost_at_s is None else replica.lost_epoch - 1
-        return Holding(dict(replica.values), replica.covered_from, through, self.epoch)
+        return Holding(dict(replica.values), replica.covered(through), self.epoch)
 
     def _serving(self, slot_id: int) -> Replica:
         replica = self._replicas.get(slot_id)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.kv.store import GRACE_S, Holding, Refused, Row, SlotStore, Token, Value, Version
+from examples.kv.store import GRACE_S, Holding, Range, Refused, Row, SlotStore, Token, Value, Version
 
 SLOT = 7
 
@@ -29,7 +29,7 @@ def following(leader_epoch: int = 5) -> SlotStore:
 
 def everything(through: int, **values: Value) -> Holding:
     """A complete holder's answer."""
-    return Holding(values, 0, through, through)
+    return Holding(values, (Range(0, through),), through)
 
 
 def complete(store: SlotStore, **values: Value) -> None:
@@ -64,7 +64,7 @@ def test_a_fetch_fences_the_old_leader() -> None:
     old = leading("b")
     old.put(SLOT, "k", "1")
     answer = old.fetch_as_leader(SLOT, Token(1, 6))
-    assert answer.covered_from == 0
+    assert answer.covered == (Range(0, 5),)
     assert answer.values["k"].text == "1"
     assert refusal(old.put, SLOT, "k", "2") == "moved"
     assert refusal(old.get, SLOT, "k") == "moved"
@@ -120,9 +120,8 @@ def test_an_incomplete_holder_is_no_complete_source() -> None:
     store = following()
     value = Value("1", Version(5, 1))
     store.copy(SLOT, Token(1, 5), 5, "k", value)
-    assert store.fetch_as_leader(SLOT, Token(1, 6)) == Holding({"k": value}, 5, 5, 5)
-    nothing = SlotStore().fetch_as_leader(SLOT, Token(1, 6))
-    assert nothing.through < nothing.covered_from
+    assert store.fetch_as_leader(SLOT, Token(1, 6)) == Holding({"k": value}, (Range(5, 5),), 5)
+    assert not SlotStore().fetch_as_leader(SLOT, Token(1, 6)).covered
 
 
 def test_a_promoted_complete_follower_serves_at_once() -> None:
@@ -155,7 +154,7 @@ def test_a_lost_slot_stays_readable_for_a_while() -> None:
     store.adopt(8, {}, 11)
     assert refusal(store.get, SLOT, "k") == "moved"
     answer = store.fetch_as_leader(SLOT, Token(1, 9))
-    assert (answer.covered_from, answer.through, answer.table_epoch) == (0, 5, 8)
+    assert (answer.covered, answer.table_epoch) == ((Range(0, 5),), 8)
     store.adopt(9, {}, 10 + GRACE_S + 1)
     assert not store.fetch_as_leader(SLOT, Token(1, 9)).values
 
@@ -166,11 +165,62 @@ def test_only_what_joins_on_completes_a_slot() -> None:
     store.adopt(9, {SLOT: row("a", me="a", leader_epoch=9)}, 0)
     job = store.ticket(SLOT)
     assert job is not None
-    assert not store.fetched(job[0], Holding({"k": Value("1", Version(5, 1))}, 0, 7, 9))
+    assert not store.fetched(job[0], Holding({"k": Value("1", Version(5, 1))}, (Range(0, 4),), 9))
     assert refusal(store.get, SLOT, "k") == "migrating"
-    assert not store.fetched(job[0], Holding({}, 6, 8, 9))
-    assert store.fetched(job[0], Holding({}, 0, 5, 9))
+    assert not store.fetched(job[0], Holding({}, (Range(6, 8),), 9))
+    assert store.fetched(job[0], Holding({}, (Range(0, 5),), 9))
     assert store.get(SLOT, "k") == "1"
+
+
+def test_what_joins_on_completes_a_slot_in_any_order() -> None:
+    """The oldest range may be the first answer: it counts once the one between has come."""
+    store = SlotStore()
+    store.adopt(9, {SLOT: row("a", me="a", leader_epoch=9)}, 0)
+    job = store.ticket(SLOT)
+    assert job is not None
+    assert not store.fetched(job[0], Holding({}, (Range(0, 3),), 9))
+    assert not store.fetched(job[0], Holding({}, (Range(6, 8),), 9))
+    assert store.fetched(job[0], Holding({}, (Range(2, 6),), 9))
+
+
+def test_two_that_followed_in_turns_complete_each_other() -> None:
+    """The leader died just after its follower was replaced, and the former follower follows again.
+
+    ``b`` has everything until it was replaced, ``c`` everything since. Both would be asked, and say what they have.
+    """
+    former, latter = following(), SlotStore()
+    complete(former, k=Value("1", Version(5, 1)))
+    former.adopt(6, {}, 0)
+    latter.adopt(6, {SLOT: row("a", "c", me="c", leader_epoch=5)}, 0)
+    former.adopt(7, {SLOT: row("c", "b", me="b", leader_epoch=7)}, 1)
+    latter.adopt(7, {SLOT: row("c", "b", me="c", leader_epoch=7)}, 1)
+    job = latter.ticket(SLOT)
+    assert job is not None
+    assert latter.fetched(job[0], former.fetch_as_leader(SLOT, Token(1, 7)))
+    assert latter.get(SLOT, "k") == "1"
+
+
+def test_what_a_node_had_before_it_lost_the_slot_completes_it_once_the_rest_has_come() -> None:
+    """The same, but the former follower leads now."""
+    former = following()
+    complete(former, k=Value("1", Version(5, 1)))
+    former.adopt(6, {}, 0)
+    former.adopt(8, {SLOT: row("b", "c", me="b", leader_epoch=8)}, 1)
+    job = former.ticket(SLOT)
+    assert job is not None
+    assert former.fetched(job[0], Holding({}, (Range(6, 7),), 8))
+    assert former.get(SLOT, "k") == "1"
+
+
+def test_a_slot_that_a_skipped_epoch_may_have_given_to_others_covers_nothing() -> None:
+    """Lost and gained by one table: others may have held it in the epochs that were skipped."""
+    store = following()
+    complete(store)
+    store.adopt(8, {}, 0)
+    store.adopt(8, {SLOT: row("b", me="b", leader_epoch=8)}, 0)
+    job = store.ticket(SLOT)
+    assert job is not None
+    assert not store.fetched(job[0], Holding({}, (), 8))
 
 
 def test_a_slot_that_was_lost_and_gained_again_has_to_be_fetched_again() -> None:
@@ -183,6 +233,9 @@ def test_a_slot_that_was_lost_and_gained_again_has_to_be_fetched_again() -> None
     store.adopt(7, {SLOT: row("a", "b", me="b", leader_epoch=5)}, 1)
     assert not store.fetched(job[0], everything(9))
     assert store.incomplete() == [SLOT]
+    job = store.ticket(SLOT)
+    assert job is not None
+    assert not store.fetched(job[0], Holding({}, (), 9))
 
 
 def test_a_fetch_under_a_former_leader_does_not_complete_the_slot() -> None:
