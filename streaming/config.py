@@ -83,7 +83,7 @@ class PipelineConfig:
     Attributes:
         cluster: whose topics are read.
         kafka: addresses and settings of the log's Kafka.
-        warehouse_dir: the place of the Delta tables, a folder each.
+        tables_dir: the place of the Delta tables, a folder each.
         checkpoints_dir: the place of the checkpoints, which only the driver needs, and Spark's own clients open; None:
             ``_checkpoints`` beside the tables.
         spark: see :class:`SparkConfig`.
@@ -105,7 +105,7 @@ class PipelineConfig:
 
     cluster: ClusterConfig
     kafka: KafkaConfig
-    warehouse_dir: StoragePath
+    tables_dir: StoragePath
     spark: SparkConfig
     rules: LoadRuleConfig = field(default_factory=LoadRuleConfig)
     trigger_interval_ms: int = 5_000
@@ -134,4 +134,4 @@ class PipelineConfig:
 
     def checkpoint_dir(self, query_name: str) -> StoragePath:
         """The folder of a stream's checkpoint. Without it the stream does not know which records are in the table."""
-        return (self.checkpoints_dir or self.warehouse_dir / "_checkpoints") / query_name
+        return (self.checkpoints_dir or self.tables_dir / "_checkpoints") / query_name

@@ -57,16 +57,16 @@ class ChangesFollower:
     """One run of it; the only writer of its tables.
 
     Args:
-        warehouse_dir: the folder of the tables, which are there.
+        tables_dir: the folder of the tables, which are there.
     """
 
-    def __init__(self, warehouse_dir: StoragePath) -> None:
+    def __init__(self, tables_dir: StoragePath) -> None:
         """Open the tables, and see how far they are."""
-        self._decisions = DeltaTable(str(warehouse_dir / DECISIONS_TABLE.name))
+        self._decisions = DeltaTable(str(tables_dir / DECISIONS_TABLE.name))
         self._seen_version: int | None = None
 
         def opened(contract: TableContract) -> DriverTable:
-            return DriverTable(warehouse_dir, contract, APP_ID)
+            return DriverTable(tables_dir, contract, APP_ID)
 
         self._writers: tuple[_Writer, ...] = (
             *(_Pair(each, opened(each.changes_table), opened(each.present_table)) for each in (SLOTS, BUNDLES)),

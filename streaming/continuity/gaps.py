@@ -81,12 +81,12 @@ class GapsTable:
     """The table ``gaps``.
 
     Args:
-        warehouse_dir: the folder of the tables, which are there.
+        tables_dir: the folder of the tables, which are there.
     """
 
-    def __init__(self, warehouse_dir: StoragePath) -> None:
+    def __init__(self, tables_dir: StoragePath) -> None:
         """Open it."""
-        self._table = DriverTable(warehouse_dir, GAPS_TABLE, _APP_ID)
+        self._table = DriverTable(tables_dir, GAPS_TABLE, _APP_ID)
 
     def recorded(self, topic: str) -> list[Gap]:
         """The gaps of a topic, in order."""
@@ -140,7 +140,7 @@ def check_continuity(
     missing = gaps_between(topic, written_up_to(config, topic, checkpoint), kept)
     if missing and (topic == DECISIONS or not accepts_gap):
         raise LogContinuityError(_sentence(topic, missing, checkpoint))
-    GapsTable(config.warehouse_dir).record(missing, checkpoint.planned_at_ms or 0, now_ms)
+    GapsTable(config.tables_dir).record(missing, checkpoint.planned_at_ms or 0, now_ms)
     move_behind(checkpoint, config.cluster.topic(topic), {gap.partition: gap.offsets.stop for gap in unread})
     event = (
         "gap accepted and recorded in the table gaps" if missing else "the batch that Kafka no longer has is written"
@@ -152,7 +152,7 @@ def written_up_to(config: PipelineConfig, topic: str, checkpoint: Checkpoint) ->
     """The next offset of each partition that is not in the tables: a batch may be in them that is not committed."""
     last = LAST_TABLE.get(topic, TABLE_OF_TOPIC[topic])
     batch = checkpoint.batch
-    is_written = batch is not None and DriverTable(config.warehouse_dir, last, checkpoint.query_id).has(batch)
+    is_written = batch is not None and DriverTable(config.tables_dir, last, checkpoint.query_id).has(batch)
     return checkpoint.end if is_written else checkpoint.begin
 
 

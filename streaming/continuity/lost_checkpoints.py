@@ -22,10 +22,10 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
         folder = config.checkpoint_dir(its_table.name)
         checkpoint = read_checkpoint(folder, config.cluster.topic(topic))
         for contract in tables_of(topic):
-            table = DriverTable(config.warehouse_dir, contract, "" if checkpoint is None else checkpoint.query_id)
+            table = DriverTable(config.tables_dir, contract, "" if checkpoint is None else checkpoint.query_id)
             fault = _fault(topic, table, checkpoint, folder)
             if fault is not None:
-                raise PrerequisiteError(f"the table {contract.name} in {config.warehouse_dir} {fault}; {HOW_TO_MEND}")
+                raise PrerequisiteError(f"the table {contract.name} in {config.tables_dir} {fault}; {HOW_TO_MEND}")
 
 
 def _fault(topic: str, table: DriverTable, checkpoint: Checkpoint | None, folder: StoragePath) -> str | None:

@@ -35,7 +35,7 @@ class RebuiltCheckpoint(NamedTuple):
 
 
 def rebuild_checkpoint(
-    warehouse_dir: StoragePath, folder: StoragePath, cluster: ClusterConfig, topic: str, kept: KeptOffsets
+    tables_dir: StoragePath, folder: StoragePath, cluster: ClusterConfig, topic: str, kept: KeptOffsets
 ) -> RebuiltCheckpoint:
     """Make a checkpoint with which the stream of a topic goes on behind the newest row of each partition.
 
@@ -49,7 +49,7 @@ def rebuild_checkpoint(
     checkpoint, with which no pipeline starts, and which this function mends.
 
     Args:
-        warehouse_dir: the folder of the tables; no pipeline writes them meanwhile.
+        tables_dir: the folder of the tables; no pipeline writes them meanwhile.
         folder: that of the checkpoint.
         cluster: determines the topic's whole name.
         topic: without the cluster's prefix.
@@ -60,50 +60,48 @@ def rebuild_checkpoint(
             records, or the former checkpoint cannot be moved aside.
         RetryableError: Kafka or the checkpoint's storage does not answer.
     """
-    _refuse_taken_back(warehouse_dir, topic)
+    _refuse_taken_back(tables_dir, topic)
     there = kept(topic)
     query_id = stored_query_id(folder)
     former = move_aside(folder)
     if query_id is not None and topic in LAST_TABLE:
-        _take_back_partial_batches(warehouse_dir, topic, query_id, there)
-    stored = joined_extents(stored_offsets(warehouse_dir, table).extents(topic) for table in tables_of(topic))
+        _take_back_partial_batches(tables_dir, topic, query_id, there)
+    stored = joined_extents(stored_offsets(tables_dir, table).extents(topic) for table in tables_of(topic))
     begin = {partition: offsets.start for partition, offsets in there.items()}
     begin.update({partition: offsets.stop for partition, offsets in stored.items()})
-    for gap in GapsTable(warehouse_dir).recorded(topic):
+    for gap in GapsTable(tables_dir).recorded(topic):
         begin[gap.partition] = max(begin.get(gap.partition, 0), gap.offsets.stop)
     made = make_checkpoint(folder, cluster.topic(topic), begin)
     for table in tables_of(topic):
-        DriverTable(warehouse_dir, table, made).append_files((), 0)
+        DriverTable(tables_dir, table, made).append_files((), 0)
     return RebuiltCheckpoint(begin, former)
 
 
-def _refuse_taken_back(warehouse_dir: StoragePath, topic: str) -> None:
+def _refuse_taken_back(tables_dir: StoragePath, topic: str) -> None:
     """Refuse tables that have to fit together, if one of them does not tell any more which batches it has."""
     tables = tables_of(topic)
     if len(tables) == 1:
         return
     for table in tables:
-        if DriverTable(warehouse_dir, table, "").was_taken_back:
+        if DriverTable(tables_dir, table, "").was_taken_back:
             names = " and ".join(each.name for each in tables)
             raise PrerequisiteError(
-                f"the table {table.name} in {warehouse_dir} was taken back to an older version, and does not tell "
+                f"the table {table.name} in {tables_dir} was taken back to an older version, and does not tell "
                 f"which batches it has: restore the folders of {names} from copies, or move both away with their "
                 f"checkpoint; {HOW_TO_MEND}"
             )
 
 
-def _take_back_partial_batches(
-    warehouse_dir: StoragePath, topic: str, query_id: str, kept: Mapping[int, range]
-) -> None:
+def _take_back_partial_batches(tables_dir: StoragePath, topic: str, query_id: str, kept: Mapping[int, range]) -> None:
     """Give the table that is ahead of the stream's others the version at the newest batch that all of them have."""
-    first, last = (DriverTable(warehouse_dir, each, query_id) for each in (TABLE_OF_TOPIC[topic], LAST_TABLE[topic]))
+    first, last = (DriverTable(tables_dir, each, query_id) for each in (TABLE_OF_TOPIC[topic], LAST_TABLE[topic]))
     ahead, batch = _ahead(first, last, is_of_records=LAST_TABLE[topic] in tables_of(topic))
     if ahead is None:
         return
     place = str(ahead.folder)
     try:
         version = _version_at(place, query_id, batch)
-        now, before = (stored_offsets(warehouse_dir, ahead.contract, each) for each in (None, version))
+        now, before = (stored_offsets(tables_dir, ahead.contract, each) for each in (None, version))
         if _is_lost(topic, now, before, kept):
             _log.warning("Kafka no longer has the newest batch: it is in a part of the tables only", topic=topic)
         else:

@@ -17,7 +17,7 @@ class StoredOffsets:
     """The offsets in some columns of a table, as it is now.
 
     Args:
-        warehouse_dir: the folder of the tables.
+        tables_dir: the folder of the tables.
         contract: the table.
         columns: those of topic, partition and offset.
         version: of the table; None: the newest.
@@ -25,13 +25,13 @@ class StoredOffsets:
 
     def __init__(
         self,
-        warehouse_dir: StoragePath,
+        tables_dir: StoragePath,
         contract: TableContract,
         columns: tuple[str, str, str] = ("topic", "partition", "offset"),
         version: int | None = None,
     ) -> None:
         """Open it."""
-        self._dataset = DeltaTable(str(warehouse_dir / contract.name), version=version).to_pyarrow_dataset()
+        self._dataset = DeltaTable(str(tables_dir / contract.name), version=version).to_pyarrow_dataset()
         self._topic, self._partition, self._offset = columns
 
     def extents(self, topic: str) -> dict[int, range]:
@@ -68,13 +68,13 @@ class StoredTickOffsets(StoredOffsets):
     """The offsets of ticks, which stand in lists.
 
     Args:
-        warehouse_dir: the folder of the tables.
+        tables_dir: the folder of the tables.
         version: of the table; None: the newest.
     """
 
-    def __init__(self, warehouse_dir: StoragePath, version: int | None = None) -> None:
+    def __init__(self, tables_dir: StoragePath, version: int | None = None) -> None:
         """Open it."""
-        super().__init__(warehouse_dir, TICKS_TABLE, version=version)
+        super().__init__(tables_dir, TICKS_TABLE, version=version)
 
     def extents(self, _topic: str) -> dict[int, range]:
         """See :meth:`StoredOffsets.extents`; all ticks are of one topic."""
@@ -94,11 +94,11 @@ class StoredTickOffsets(StoredOffsets):
         return offsets[(offsets >= span.start) & (offsets < span.stop)]
 
 
-def stored_offsets(warehouse_dir: StoragePath, contract: TableContract, version: int | None = None) -> StoredOffsets:
+def stored_offsets(tables_dir: StoragePath, contract: TableContract, version: int | None = None) -> StoredOffsets:
     """The offsets of records in one of the tables of a topic, as it is now or was at a version."""
     if contract is TICKS_TABLE:
-        return StoredTickOffsets(warehouse_dir, version)
-    return StoredOffsets(warehouse_dir, contract, version=version)
+        return StoredTickOffsets(tables_dir, version)
+    return StoredOffsets(tables_dir, contract, version=version)
 
 
 def joined_extents(extents: Iterable[dict[int, range]]) -> dict[int, range]:

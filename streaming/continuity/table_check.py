@@ -77,7 +77,7 @@ class TableCheck:
         self._records = records
         self._settled_ms = now_ms - _SETTLED_MS
         self._framing: Framing = framing_with(config.kafka.schema_ids)
-        self._gaps = GapsTable(config.warehouse_dir)
+        self._gaps = GapsTable(config.tables_dir)
         passed = self._passed(DEAD_LETTERS, self._checkpoint(DEAD_LETTERS))
         ends = {partition: offsets.stop for partition, offsets in kept(DEAD_LETTERS).items()}
         self._letters_are_behind = any(passed.get(partition, 0) < end for partition, end in ends.items())
@@ -95,7 +95,7 @@ class TableCheck:
             checkpoint = self._checkpoint(topic)
             passed = self._passed(topic, checkpoint)
             # Opened when it is known how far the stream is: what is committed later is not asked for.
-            stored = [stored_offsets(self._config.warehouse_dir, table) for table in tables_of(topic)]
+            stored = [stored_offsets(self._config.tables_dir, table) for table in tables_of(topic)]
             if checkpoint is None or checkpoint.batch is None:
                 self._tell_without_batch(report, stored)
             if passed:
@@ -126,7 +126,7 @@ class TableCheck:
             return
         unread = gaps_between(topic, passed, kept)
         report.problems += [f"{gap} was not read, and Kafka does not have it" for gap in unread]
-        folder = self._config.warehouse_dir
+        folder = self._config.tables_dir
         letters = StoredOffsets(folder, DEAD_LETTERS_TABLE, _SOURCES)
         # Asked when the tables are open: what is forgotten later is in them.
         kept_from = {table.name: kept_from_ms(folder, table) for table in (*tables_of(topic), DEAD_LETTERS_TABLE)}
@@ -203,7 +203,7 @@ class TableCheck:
 
     def _check_seqs(self, report: TopicReport) -> None:
         """Decisions are numbered without gaps, whatever Kafka has."""
-        decisions = StoredOffsets(self._config.warehouse_dir, DECISIONS_TABLE, ("topic", "partition", "seq"))
+        decisions = StoredOffsets(self._config.tables_dir, DECISIONS_TABLE, ("topic", "partition", "seq"))
         for partition, extent in decisions.extents(DECISIONS).items():
             for piece in _pieces(extent):
                 there = decisions.within(DECISIONS, partition, piece)
@@ -223,7 +223,7 @@ _Found: TypeAlias = Iterable[RawRow]
 
 def _decided(config: PipelineConfig, records: Iterable[RawRow]) -> Iterator[RawRow]:
     """The records that complete a decision of the log in the table. Foreign records belong to none."""
-    newest = newest_decision(config.warehouse_dir)
+    newest = newest_decision(config.tables_dir)
     log_id = "" if newest is None else newest.log_id
 
     def begins_within(record: RawRow) -> bool:

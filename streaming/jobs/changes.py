@@ -17,7 +17,7 @@ def start_changes(config: PipelineConfig, metrics: PipelineMetrics) -> FollowerS
     interval_s = config.trigger_interval_ms / 1_000
 
     def opened() -> Callable[[], Step]:
-        follower = ChangesFollower(config.warehouse_dir)
+        follower = ChangesFollower(config.tables_dir)
 
         def step() -> Step:
             count = follower.step()

@@ -47,7 +47,7 @@ class ContinuousStarts:
         """
         for topic, table in TABLE_OF_TOPIC.items():
             self._compare(topic, accepts_gap=accepts_gap)
-            missing = sum(len(gap.offsets) for gap in GapsTable(self._config.warehouse_dir).recorded(topic))
+            missing = sum(len(gap.offsets) for gap in GapsTable(self._config.tables_dir).recorded(topic))
             self._metrics.missing.labels(table.name).set(missing)
 
     def start(self, name: str, starter: Callable[[], Running]) -> Running:

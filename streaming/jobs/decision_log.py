@@ -67,7 +67,7 @@ class DecisionLogWriter:
         Raises:
             PySparkException: of a LogContinuityError: the batch does not go on where the table ends.
         """
-        table = self._table = self._table or DriverTable(self._config.warehouse_dir, DECISIONS_TABLE, writer)
+        table = self._table = self._table or DriverTable(self._config.tables_dir, DECISIONS_TABLE, writer)
         if table.has(batch_id):
             return
         behind = _behind_table(self._config)
@@ -110,7 +110,7 @@ class DecisionLogWriter:
 
 def _behind_table(config: PipelineConfig) -> _Expected | None:
     """What follows the last decision in the table; None if the table is empty."""
-    last = newest_decision(config.warehouse_dir)
+    last = newest_decision(config.tables_dir)
     return None if last is None else _Expected(last.log_id, Seq(last.seq + 1))
 
 

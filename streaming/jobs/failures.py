@@ -57,7 +57,7 @@ def _no_space(failure: str, config: PipelineConfig) -> str:
         (place,) = filter(None, found.groups())
         return full_disk(Path(place).parent)
     written = {
-        "the tables": config.warehouse_dir,
+        "the tables": config.tables_dir,
         "the checkpoints": config.checkpoints_dir,
         "Spark's log": config.spark.log_file,
     }

@@ -89,9 +89,9 @@ class LoadStream:
         self._clocks = BrokerClocks(LOAD_REPORTS, metrics.clock_ahead.labels(LOAD_REPORTS_TABLE.name))
         self._gone: GoneBundles | None = None
         self._tables: dict[str, DriverTable] = {}
-        rows = DriverTable(config.warehouse_dir, BROKER_LOAD_TABLE, "").rows().to_pylist()
+        rows = DriverTable(config.tables_dir, BROKER_LOAD_TABLE, "").rows().to_pylist()
         self._nodes = {node.node_id: node for node in map(node_of, rows)}
-        bundles = DriverTable(config.warehouse_dir, BUNDLE_LOAD_TABLE, "")
+        bundles = DriverTable(config.tables_dir, BUNDLE_LOAD_TABLE, "")
         self._buckets = bucket_numbers(session, bundles.bucket_count)
 
     def write(self, records: DataFrame, writer: str, batch_id: int) -> None:
@@ -141,11 +141,11 @@ class LoadStream:
     def _table(self, contract: TableContract, writer: str) -> DriverTable:
         """A table as this stream's writer sees it; its id is known with the first batch."""
         if contract.name not in self._tables:
-            self._tables[contract.name] = DriverTable(self._config.warehouse_dir, contract, writer)
+            self._tables[contract.name] = DriverTable(self._config.tables_dir, contract, writer)
         return self._tables[contract.name]
 
     def _gone_bundles(self, table: DriverTable) -> GoneBundles:
-        self._gone = self._gone or GoneBundles(self._config.warehouse_dir, table)
+        self._gone = self._gone or GoneBundles(self._config.tables_dir, table)
         return self._gone
 
     def _clock_ms(self, table: DriverTable, batch_id: int) -> int:

@@ -27,7 +27,7 @@ def start_load_history(session: SparkSession, config: PipelineConfig, metrics: P
 
     def opened() -> Callable[[], Step]:
         session.sparkContext.setJobGroup(LOAD_HISTORY, "windows of loads", interruptOnCancel=True)
-        follower = LoadHistoryFollower(session, config.warehouse_dir, window_ms)
+        follower = LoadHistoryFollower(session, config.tables_dir, window_ms)
 
         def step() -> Step:
             count = follower.step(_now_ms() - _SETTLED_MS)

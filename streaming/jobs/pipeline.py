@@ -62,11 +62,11 @@ def run(
         ConfigurationError: Kafka refuses the login, or does not allow what the pipeline needs.
         Exception: the first start of a stream failed otherwise, or the maintenance did, other than for one table.
     """
-    name_cluster(config.warehouse_dir, config.cluster.name)
-    with claimed(config.warehouse_dir, stop) as is_held:
+    name_cluster(config.tables_dir, config.cluster.name)
+    with claimed(config.tables_dir, stop) as is_held:
         if not is_held:
             return
-        create_missing(config.warehouse_dir, config.bucket_count)
+        create_missing(config.tables_dir, config.bucket_count)
         refuse_lost_checkpoints(config)
         updated = metrics or PipelineMetrics()
         starts = ContinuousStarts(config, kept, updated)
@@ -91,7 +91,7 @@ def _run_in(
     streams = restarted_streams(session, config, metrics, starts)
 
     def tell() -> None:
-        _log.info("pipeline runs", tables=str(config.warehouse_dir), streams=[stream.name for stream in streams])
+        _log.info("pipeline runs", tables=str(config.tables_dir), streams=[stream.name for stream in streams])
         if on_started is not None:
             on_started(session)
 

@@ -42,7 +42,7 @@ class RecordStream:
             batch_id: the number, the same when the batch is repeated after a crash.
         """
         if not self._tables:  # the writer is known with the first batch
-            folder = self._config.warehouse_dir
+            folder = self._config.tables_dir
             self._tables = [DriverTable(folder, contract, writer) for contract in tables_of(self._topic)]
         left = [table for table in self._tables if not table.has(batch_id)]
         if not left:

@@ -72,7 +72,7 @@ def _maintained(config: PipelineConfig, stop: threading.Event) -> Iterator[Seque
         try:
             while not ended.wait(config.maintenance_interval_ms / 1_000):
                 maintain(
-                    config.warehouse_dir,
+                    config.tables_dir,
                     keep_days=config.keep_days,
                     is_ended=lambda: stop.is_set() or ended.is_set(),
                 )

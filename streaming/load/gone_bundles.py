@@ -36,14 +36,14 @@ class GoneBundles:
     """The bundles that decisions have ended, as far as their rows are still to be forgotten.
 
     Args:
-        warehouse_dir: the folder of the tables.
+        tables_dir: the folder of the tables.
         table: ``bundle_load``, as its writer sees it.
     """
 
-    def __init__(self, warehouse_dir: StoragePath, table: DriverTable) -> None:
+    def __init__(self, tables_dir: StoragePath, table: DriverTable) -> None:
         """See how far the table is."""
-        self._changes = DriverTable(warehouse_dir, BUNDLE_CHANGES_TABLE, "")
-        self._bundles = DriverTable(warehouse_dir, BUNDLES_TABLE, "")
+        self._changes = DriverTable(tables_dir, BUNDLE_CHANGES_TABLE, "")
+        self._bundles = DriverTable(tables_dir, BUNDLES_TABLE, "")
         self._table = table
         handled_seq = table.position(_ENDED_SEQ)
         self._handled_seq = _NONE if handled_seq is None else handled_seq

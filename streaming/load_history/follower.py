@@ -37,16 +37,16 @@ class LoadHistoryFollower:
 
     Args:
         session: has the executors.
-        warehouse_dir: the folder of the tables, which are there.
+        tables_dir: the folder of the tables, which are there.
         window_ms: the length of windows.
     """
 
-    def __init__(self, session: SparkSession, warehouse_dir: StoragePath, window_ms: int) -> None:
+    def __init__(self, session: SparkSession, tables_dir: StoragePath, window_ms: int) -> None:
         """Open the tables, and see how far the history is."""
         self._session = session
         self._window_ms = window_ms
-        self._reports = DriverTable(warehouse_dir, LOAD_REPORTS_TABLE, "")
-        self._history = DriverTable(warehouse_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
+        self._reports = DriverTable(tables_dir, LOAD_REPORTS_TABLE, "")
+        self._history = DriverTable(tables_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
         found = (
             (partition, self._history.position(position_name(partition))) for partition in range(self._known_count())
         )

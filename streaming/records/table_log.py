@@ -79,18 +79,18 @@ class TableLogReader:
     The log ends before the first decision whose inputs are not all in the tables yet.
 
     Args:
-        warehouse_dir: the folder of the tables.
+        tables_dir: the folder of the tables.
 
     Attributes:
         held: the decisions in the table, also those behind the end of the log.
     """
 
-    def __init__(self, warehouse_dir: StoragePath) -> None:
+    def __init__(self, tables_dir: StoragePath) -> None:
         """Open the tables, and see which partitions there are."""
         topics = (DECISIONS, *_KINDS)
-        self._tables = {topic: _opened(warehouse_dir, TABLE_OF_TOPIC[topic]) for topic in topics}
-        self._ticks = _opened(warehouse_dir, TICKS_TABLE)
-        letters = _opened(warehouse_dir, DEAD_LETTERS_TABLE)
+        self._tables = {topic: _opened(tables_dir, TABLE_OF_TOPIC[topic]) for topic in topics}
+        self._ticks = _opened(tables_dir, TICKS_TABLE)
+        letters = _opened(tables_dir, DEAD_LETTERS_TABLE)
         columns = [f"source_{name}" for name in ("topic", "partition", "offset", "append_time_ms")]
         self._refused = letters.to_table(columns=columns).group_by(columns).aggregate([])
         self._extents = {topic: self._extents_of(topic) for topic in topics}
@@ -274,8 +274,8 @@ class TableLogReader:
         return 0 if extent is None else extent.end
 
 
-def _opened(warehouse_dir: StoragePath, table: TableContract) -> pa_dataset.Dataset:
-    return DeltaTable(str(warehouse_dir / table.name)).to_pyarrow_dataset()
+def _opened(tables_dir: StoragePath, table: TableContract) -> pa_dataset.Dataset:
+    return DeltaTable(str(tables_dir / table.name)).to_pyarrow_dataset()
 
 
 def decision_of(row: Mapping[str, Any]) -> Decision:

@@ -39,13 +39,13 @@ class LocalEngine(SqlEngine):
     """DuckDB in this process.
 
     Args:
-        warehouse_dir: the folder of the tables.
+        tables_dir: the folder of the tables.
     """
 
-    def __init__(self, warehouse_dir: StoragePath) -> None:
+    def __init__(self, tables_dir: StoragePath) -> None:
         """Set up the database."""
-        super().__init__(table_names(warehouse_dir))
-        self._warehouse_dir = warehouse_dir
+        super().__init__(table_names(tables_dir))
+        self._tables_dir = tables_dir
         self._database = duckdb.connect(":memory:")
         for setting in _SETTINGS:
             self._database.execute(setting)
@@ -91,7 +91,7 @@ class LocalEngine(SqlEngine):
 
     def _open(self, name: str) -> None:
         try:
-            dataset = DeltaTable(str(self._warehouse_dir / name)).to_pyarrow_dataset()
+            dataset = DeltaTable(str(self._tables_dir / name)).to_pyarrow_dataset()
         except DeltaError as error:
             raise UserError(f"the table {name} cannot be read: {str(error).partition(chr(10))[0]}") from error
         self._database.register(name, dataset)

@@ -58,24 +58,24 @@ def refuse_without_metastore(session: SparkSession) -> None:
         )
 
 
-def register(session: SparkSession, warehouse_dir: StoragePath, schema: str) -> Registered:
+def register(session: SparkSession, tables_dir: StoragePath, schema: str) -> Registered:
     """Enter the tables of a folder and the views over them; what the schema has already stays as it is.
 
     Args:
         session: its catalog is written; see :data:`HIVE_CATALOG`.
-        warehouse_dir: the folder of the tables.
+        tables_dir: the folder of the tables.
         schema: the schema that gets them; it is created if it is missing.
 
     Raises:
         UserError: the schema has a table of the same name that lies elsewhere. Nothing was entered.
         PrerequisiteError: the catalog cannot be reached, or refuses a statement.
     """
-    create_schema, *others = statements(warehouse_dir, schema)
+    create_schema, *others = statements(tables_dir, schema)
     _run(session, create_schema)
     there = _locations(session, schema)
-    names = table_names(warehouse_dir)
+    names = table_names(tables_dir)
     for name in names:
-        ours = table_location(warehouse_dir, name)
+        ours = table_location(tables_dir, name)
         if name in there and _place(there[name]) != _place(ours):
             raise UserError(
                 f"the catalog has {schema}.{name} at {there[name]}, and not at {ours}: give another --schema, or, if "

@@ -17,16 +17,16 @@ class SparkEngine(SqlEngine):
 
     Args:
         session: reads Delta. It is the engine's, and ends with it.
-        warehouse_dir: the folder of the tables.
+        tables_dir: the folder of the tables.
     """
 
-    def __init__(self, session: SparkSession, warehouse_dir: StoragePath) -> None:
+    def __init__(self, session: SparkSession, tables_dir: StoragePath) -> None:
         """Shut the session off from everything but the tables."""
-        there = table_names(warehouse_dir)
+        there = table_names(tables_dir)
         self._contracts = {table.name: table for table in ALL_TABLES if table.name in there}
         super().__init__(self._contracts)
         self._session = session
-        self._warehouse_dir = warehouse_dir
+        self._tables_dir = tables_dir
         shut_off(session)
 
     def run(self, statement: str) -> QueryResult:
@@ -49,7 +49,7 @@ class SparkEngine(SqlEngine):
         self._session.stop()
 
     def _open(self, name: str) -> None:
-        spark_tables.read(self._session, self._warehouse_dir, self._contracts[name]).createOrReplaceTempView(name)
+        spark_tables.read(self._session, self._tables_dir, self._contracts[name]).createOrReplaceTempView(name)
 
     def _define(self, view: View) -> None:
         self._session.sql(view.query).createOrReplaceTempView(view.name)

@@ -6,11 +6,11 @@ from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
 
 
-def table_path(warehouse_dir: StoragePath, table: TableContract) -> str:
+def table_path(tables_dir: StoragePath, table: TableContract) -> str:
     """The table's folder."""
-    return str(warehouse_dir / table.name)
+    return str(tables_dir / table.name)
 
 
-def read(session: SparkSession, warehouse_dir: StoragePath, table: TableContract) -> DataFrame:
+def read(session: SparkSession, tables_dir: StoragePath, table: TableContract) -> DataFrame:
     """The table as it is now."""
-    return session.read.format("delta").load(table_path(warehouse_dir, table))
+    return session.read.format("delta").load(table_path(tables_dir, table))

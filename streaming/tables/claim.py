@@ -71,25 +71,25 @@ class Claim:
     """The claim of one process on the tables of a folder. Its methods are called by one thread at a time.
 
     Args:
-        warehouse_dir: the folder.
+        tables_dir: the folder.
         holder: the process.
         monotonic_s: this machine's monotonic clock.
     """
 
     def __init__(
-        self, warehouse_dir: StoragePath, holder: Holder, monotonic_s: Callable[[], float] = time.monotonic
+        self, tables_dir: StoragePath, holder: Holder, monotonic_s: Callable[[], float] = time.monotonic
     ) -> None:
         """Open the table of claims, or make it.
 
         Raises:
             PrerequisiteError: the folder cannot be read or written.
         """
-        self._place = str(warehouse_dir)
+        self._place = str(tables_dir)
         self._holder = holder
         self._monotonic_s = monotonic_s
         self._renewed_at_s = monotonic_s()
         self._failure = ""
-        folder = str(warehouse_dir / _FOLDER)
+        folder = str(tables_dir / _FOLDER)
         try:
             self._table = _opened(folder)
         except (DeltaError, OSError) as error:
@@ -218,11 +218,11 @@ def _opened(folder: str) -> DeltaTable:
 
 
 @contextmanager
-def claimed(warehouse_dir: StoragePath, stop: threading.Event) -> Iterator[bool]:
+def claimed(tables_dir: StoragePath, stop: threading.Event) -> Iterator[bool]:
     """Hold the claim on the tables of a folder within the block.
 
     Args:
-        warehouse_dir: the folder.
+        tables_dir: the folder.
         stop: ends the waiting for the claim; it is set when the claim is lost, and has to end the block.
 
     Yields:
@@ -232,7 +232,7 @@ def claimed(warehouse_dir: StoragePath, stop: threading.Event) -> Iterator[bool]
         PrerequisiteError: another pipeline has it, or the folder cannot be read or written, or its disk is full.
         FencedError: it was lost within the block.
     """
-    claim = Claim(warehouse_dir, Holder.this_process())
+    claim = Claim(tables_dir, Holder.this_process())
     if not claim.take(stop.wait):
         yield False
         return

@@ -15,14 +15,14 @@ from streaming.storage import StoragePath
 _BUCKET_COUNT: Final = "controlplane.bucketCount"
 
 
-def create_missing(warehouse_dir: StoragePath, bucket_count: int) -> frozenset[str]:
+def create_missing(tables_dir: StoragePath, bucket_count: int) -> frozenset[str]:
     """Create the missing tables, and hold the columns of existing ones against their contracts.
 
     Columns that a later version added to a contract are added to the table, without rewriting it. Columns that the
     contract does not have are left alone if they may be null: a later version, or another program, added them.
 
     Args:
-        warehouse_dir: the folder of their folders.
+        tables_dir: the folder of their folders.
         bucket_count: into how many buckets tables of present rows are divided that are created now. An existing table
             keeps its number.
 
@@ -33,13 +33,13 @@ def create_missing(warehouse_dir: StoragePath, bucket_count: int) -> frozenset[s
         PrerequisiteError: a table cannot hold its contract's rows, or is damaged, or the folder cannot be written.
     """
     try:
-        warehouse_dir.mkdir(parents=True, exist_ok=True)
+        tables_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"the folder of the tables, {warehouse_dir}, cannot be made: {error}"
+        message = f"the folder of the tables, {tables_dir}, cannot be made: {error}"
         raise PrerequisiteError(message) from error
     created = set()
     for table in ALL_TABLES:
-        path = warehouse_dir / table.name
+        path = tables_dir / table.name
         try:
             there = _existing(path)
             if there is not None:
@@ -52,13 +52,13 @@ def create_missing(warehouse_dir: StoragePath, bucket_count: int) -> frozenset[s
     return frozenset(created)
 
 
-def stored_bucket_count(warehouse_dir: StoragePath, table: TableContract) -> int:
+def stored_bucket_count(tables_dir: StoragePath, table: TableContract) -> int:
     """Into how many buckets a table was divided when it was created.
 
     Raises:
         PrerequisiteError: the table does not say it.
     """
-    path = warehouse_dir / table.name
+    path = tables_dir / table.name
     number = DeltaTable(str(path)).metadata().configuration.get(_BUCKET_COUNT, "")
     if not number.isdigit() or number == "0":
         message = f"the table {path} has lost its property {_BUCKET_COUNT}: restore it, or move the whole "

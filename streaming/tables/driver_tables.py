@@ -33,17 +33,17 @@ class DriverTable:
     """A table. What is written has a version of the writer's own, which is in the same commit.
 
     Args:
-        warehouse_dir: the folder of the tables.
+        tables_dir: the folder of the tables.
         contract: the table's.
         app_id: the writer's name; versions are counted for each name. A name has one writer at a time.
     """
 
-    def __init__(self, warehouse_dir: StoragePath, contract: TableContract, app_id: str) -> None:
+    def __init__(self, tables_dir: StoragePath, contract: TableContract, app_id: str) -> None:
         """Open it as it is now."""
         self.contract = contract
-        self.folder = warehouse_dir / contract.name
+        self.folder = tables_dir / contract.name
         self._table = DeltaTable(str(self.folder))
-        self._warehouse_dir = warehouse_dir
+        self._tables_dir = tables_dir
         self._app_id = app_id
         self._schema = pa.schema(self._table.schema().to_arrow())
         self._writer = zlib.crc32(app_id.encode())
@@ -83,7 +83,7 @@ class DriverTable:
     @property
     def bucket_count(self) -> int:
         """Into how many buckets it is divided."""
-        return stored_bucket_count(self._warehouse_dir, self.contract)
+        return stored_bucket_count(self._tables_dir, self.contract)
 
     def rows(self, filtered: pc.Expression | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """The present rows, those that pass the filter."""

@@ -24,7 +24,7 @@ _COMPACTED_DAYS: Final = 1
 
 
 def maintain(
-    warehouse_dir: StoragePath,
+    tables_dir: StoragePath,
     now: datetime | None = None,
     keep_days: Mapping[str, int] = MappingProxyType({}),
     is_ended: Callable[[], bool] = lambda: False,
@@ -35,7 +35,7 @@ def maintain(
     kept, for running queries, is a property of the table. What fails is told, and stops nothing.
 
     Args:
-        warehouse_dir: the folder of the tables.
+        tables_dir: the folder of the tables.
         now: the time; the clock's by default.
         keep_days: how many days of a table of history are kept, with today, by its name; all of other tables are.
         is_ended: asked before each table; true: it and those behind it are left to the next turn.
@@ -48,7 +48,7 @@ def maintain(
         kept = keep_days.get(table.name)
         first_day = None if kept is None else today - timedelta(days=kept - 1)
         try:
-            files = _maintain_table(warehouse_dir, table, since, first_day)
+            files = _maintain_table(tables_dir, table, since, first_day)
         except TableNotFoundError:
             continue
         except Exception as error:  # noqa: BLE001 - delta-rs raises errors of many kinds
@@ -58,14 +58,14 @@ def maintain(
             _log.info("table maintained", table=table.name, files=files)
 
 
-def kept_from_ms(warehouse_dir: StoragePath, table: TableContract) -> int:
+def kept_from_ms(tables_dir: StoragePath, table: TableContract) -> int:
     """The time before which rows of a table were forgotten, in milliseconds since 1970; 0: none were."""
-    return DeltaTable(str(warehouse_dir / table.name)).transaction_version(_KEPT_FROM_MS) or 0
+    return DeltaTable(str(tables_dir / table.name)).transaction_version(_KEPT_FROM_MS) or 0
 
 
-def _maintain_table(warehouse_dir: StoragePath, table: TableContract, since: str, first_day: date | None) -> int:
+def _maintain_table(tables_dir: StoragePath, table: TableContract, since: str, first_day: date | None) -> int:
     """How many files the table has then."""
-    there = DeltaTable(str(warehouse_dir / table.name))
+    there = DeltaTable(str(tables_dir / table.name))
     if first_day is not None:
         # What was forgotten once stays so if more days are to be kept later.
         kept_from = max(start_of_day_ms(first_day), there.transaction_version(_KEPT_FROM_MS) or 0)

@@ -20,13 +20,13 @@ class NewestDecision(NamedTuple):
     seq: Seq
 
 
-def newest_decision(warehouse_dir: StoragePath) -> NewestDecision | None:
+def newest_decision(tables_dir: StoragePath) -> NewestDecision | None:
     """The newest decision in the table; None if it is empty.
 
     Args:
-        warehouse_dir: the folder of the tables, which are there.
+        tables_dir: the folder of the tables, which are there.
     """
-    table = DeltaTable(str(warehouse_dir / DECISIONS_TABLE.name))
+    table = DeltaTable(str(tables_dir / DECISIONS_TABLE.name))
     actions = pa.table(table.get_add_actions(flatten=True))
     # Files without statistics are read whole.
     greatest_seq = pc.max(actions[_GREATEST_SEQ]).as_py() if _GREATEST_SEQ in actions.column_names else None

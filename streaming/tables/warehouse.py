@@ -17,64 +17,64 @@ def full_disk(folder: StoragePath | str) -> str:
     return f"the disk of {folder} is full: make room; {HOW_TO_MEND}"
 
 
-def table_names(warehouse_dir: StoragePath) -> tuple[str, ...]:
+def table_names(tables_dir: StoragePath) -> tuple[str, ...]:
     """The tables that a pipeline has created in a folder, by their names, sorted."""
-    if not warehouse_dir.is_dir():
+    if not tables_dir.is_dir():
         return ()
-    folders = [each for each in warehouse_dir.iterdir() if not each.name.startswith("_")]
+    folders = [each for each in tables_dir.iterdir() if not each.name.startswith("_")]
     return tuple(sorted(each.name for each in folders if (each / "_delta_log").is_dir()))
 
 
-def refuse_without_tables(warehouse_dir: StoragePath, cluster: str) -> None:
+def refuse_without_tables(tables_dir: StoragePath, cluster: str) -> None:
     """Check that there are tables to query.
 
     Raises:
         PrerequisiteError: the folder has no tables of this cluster, or cannot be read.
     """
-    owner = cluster_of(warehouse_dir)
-    if not table_names(warehouse_dir) or owner not in (None, cluster):
+    owner = cluster_of(tables_dir)
+    if not table_names(tables_dir) or owner not in (None, cluster):
         others = f" (those in it are of cluster {owner})" if owner not in (None, cluster) else ""
         raise PrerequisiteError(
-            f"no tables of cluster {cluster} in {warehouse_dir}{others}: run 'controlplane pipeline run'"
+            f"no tables of cluster {cluster} in {tables_dir}{others}: run 'controlplane pipeline run'"
         )
 
 
-def cluster_of(warehouse_dir: StoragePath) -> str | None:
+def cluster_of(tables_dir: StoragePath) -> str | None:
     """The name of the cluster whose tables these are; None if the folder does not have it.
 
     Raises:
         PrerequisiteError: it cannot be read.
     """
     try:
-        return (warehouse_dir / _OWNER_FILE).read_text(encoding="utf-8").strip() or None
+        return (tables_dir / _OWNER_FILE).read_text(encoding="utf-8").strip() or None
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise PrerequisiteError(f"the folder of the tables, {warehouse_dir}, cannot be read: {error}") from error
+        raise PrerequisiteError(f"the folder of the tables, {tables_dir}, cannot be read: {error}") from error
 
 
-def name_cluster(warehouse_dir: StoragePath, cluster: str) -> None:
+def name_cluster(tables_dir: StoragePath, cluster: str) -> None:
     """Store the name of the cluster. A folder without a name becomes this cluster's.
 
     Raises:
         PrerequisiteError: the tables are those of another cluster, or the folder cannot be written.
     """
-    owner = cluster_of(warehouse_dir)
+    owner = cluster_of(tables_dir)
     if owner not in (None, cluster):
         message = (
-            f"the tables in {warehouse_dir} are those of cluster {owner}: give {cluster} a folder of its own, or, "
-            f"if that name was a mistake, remove the file {warehouse_dir / _OWNER_FILE}"
+            f"the tables in {tables_dir} are those of cluster {owner}: give {cluster} a folder of its own, or, "
+            f"if that name was a mistake, remove the file {tables_dir / _OWNER_FILE}"
         )
         raise PrerequisiteError(message)
     try:
-        warehouse_dir.mkdir(parents=True, exist_ok=True)
+        tables_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"the folder of the tables, {warehouse_dir}, cannot be made: {error}"
+        message = f"the folder of the tables, {tables_dir}, cannot be made: {error}"
         raise PrerequisiteError(message) from error
     if owner is not None:
         return
     try:
-        (warehouse_dir / _OWNER_FILE).write_text(f"{cluster}\n", encoding="utf-8")
+        (tables_dir / _OWNER_FILE).write_text(f"{cluster}\n", encoding="utf-8")
     except OSError as error:
-        message = f"the folder of the tables, {warehouse_dir}, cannot be written: {error}"
+        message = f"the folder of the tables, {tables_dir}, cannot be written: {error}"
         raise PrerequisiteError(message) from error

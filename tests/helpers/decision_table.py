@@ -23,13 +23,13 @@ class DecisionTable:
     """The table ``decisions`` of a folder of tables.
 
     Args:
-        warehouse_dir: the folder, with its empty tables.
+        tables_dir: the folder, with its empty tables.
         decisions: what will be in it.
     """
 
-    def __init__(self, warehouse_dir: StoragePath, decisions: Sequence[Decision]) -> None:
+    def __init__(self, tables_dir: StoragePath, decisions: Sequence[Decision]) -> None:
         """Open the table."""
-        self._table = DriverTable(warehouse_dir, DECISIONS_TABLE, "test")
+        self._table = DriverTable(tables_dir, DECISIONS_TABLE, "test")
         names = DECISIONS_TABLE.columns
         self._rows = [dict(zip(names, row, strict=True)) for row in decision_rows(recorded(decisions))]
         self.written = 0

@@ -26,7 +26,7 @@ def start(world: PipelineWorld, log: Path, batch_size: int, master: str = "") ->
         master: of the Spark cluster whose executors it uses; empty for its own process.
     """
     command = [sys.executable, str(ROOT / "tests" / "helpers" / "run_pipeline.py")]
-    arguments = [world.kafka.bootstrap_servers, world.cluster.name, str(world.warehouse_dir), str(batch_size), master]
+    arguments = [world.kafka.bootstrap_servers, world.cluster.name, str(world.tables_dir), str(batch_size), master]
     with log.open("ab") as output:
         return subprocess.Popen(
             [*command, *arguments],
@@ -65,4 +65,4 @@ def running(world: PipelineWorld, log: Path, batch_size: int, master: str = "") 
 
 def commits(world: PipelineWorld, table: TableContract) -> int:
     """How many versions a table has; 0 before it is there."""
-    return len(list((world.warehouse_dir / table.name / "_delta_log").glob("*.json")))
+    return len(list((world.tables_dir / table.name / "_delta_log").glob("*.json")))

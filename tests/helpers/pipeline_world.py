@@ -66,7 +66,7 @@ class PipelineWorld:
         """Create the topics."""
         self.cluster = ClusterConfig(cluster)
         self.kafka = KafkaConfig(bootstrap_servers)
-        self.warehouse_dir = folder / "delta"
+        self.tables_dir = folder / "delta"
         self.spark_config = SparkConfig(jars=jars)
         apply_topics(bootstrap_servers, cluster, topic_specs(), {}, least_copies=1)
         self._producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
@@ -76,7 +76,7 @@ class PipelineWorld:
         return PipelineConfig(
             cluster=self.cluster,
             kafka=self.kafka,
-            warehouse_dir=self.warehouse_dir,
+            tables_dir=self.tables_dir,
             spark=self.spark_config,
             rules=rules or LoadRuleConfig(),
             bucket_count=2,
@@ -135,7 +135,7 @@ class PipelineWorld:
 
     def rows(self, session: SparkSession, table: TableContract) -> list[Row]:
         """The table's rows in the order of its key."""
-        return spark_tables.read(session, self.warehouse_dir, table).orderBy(*table.key).collect()
+        return spark_tables.read(session, self.tables_dir, table).orderBy(*table.key).collect()
 
 
 def read_all(start: Callable[[], StreamingQuery]) -> StreamingQuery:

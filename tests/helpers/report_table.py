@@ -29,12 +29,12 @@ class ReportTable:
     """The table ``load_reports`` of a folder of tables.
 
     Args:
-        warehouse_dir: the folder, with its tables.
+        tables_dir: the folder, with its tables.
     """
 
-    def __init__(self, warehouse_dir: StoragePath) -> None:
+    def __init__(self, tables_dir: StoragePath) -> None:
         """Open the table."""
-        self._table = DriverTable(warehouse_dir, LOAD_REPORTS_TABLE, "test")
+        self._table = DriverTable(tables_dir, LOAD_REPORTS_TABLE, "test")
         self._batches = self._table.written_version or 0
 
     def add(self, reports: Sequence[PlacedReport], task_count: int = 1, *, has_statistics: bool = True) -> None:

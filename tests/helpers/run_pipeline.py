@@ -20,7 +20,7 @@ def main(servers: str, cluster: str, folder: str, batch_size: str, master: str =
     config = PipelineConfig(
         cluster=ClusterConfig(cluster),
         kafka=KafkaConfig(servers),
-        warehouse_dir=Path(folder),
+        tables_dir=Path(folder),
         spark=SparkConfig(jars=spark_jars(), java_home=find_java().home, master=master),
         rules=EAGER_RULES,
         bucket_count=2,

@@ -70,7 +70,7 @@ def submitted(
         "spark://master.example:7077": cluster.master,
         "kafka.example:9092": world.kafka.bootstrap_servers,
         "--cluster eu": f"--cluster {world.cluster.name}",
-        "/shared/delta": str(world.warehouse_dir),
+        "/shared/delta": str(world.tables_dir),
         "pipeline run": "pipeline run --buckets 4 --trigger-interval-ms 500",
         _SUBMIT: f"exec {_SUBMIT}",
         **(here or {}),
@@ -103,17 +103,17 @@ def report_round(world: PipelineWorld, number: int) -> None:
     world.report(*(load_report(f"n{node}", map(bundle_load, BUNDLES[node::4]), number=number) for node in range(4)))
 
 
-def count(warehouse_dir: StoragePath, table: TableContract) -> int:
+def count(tables_dir: StoragePath, table: TableContract) -> int:
     """The number of a table's rows."""
     try:
-        return int(DriverTable(warehouse_dir, table, "").rows(columns=[table.columns[0]]).num_rows)
+        return int(DriverTable(tables_dir, table, "").rows(columns=[table.columns[0]]).num_rows)
     except Exception:  # noqa: BLE001 - it may not be there yet
         return 0
 
 
-def has_folded(warehouse_dir: StoragePath, rounds: int) -> bool:
+def has_folded(tables_dir: StoragePath, rounds: int) -> bool:
     """Whether so many rounds of reports are in every table."""
-    if (count(warehouse_dir, LOAD_REPORTS_TABLE), count(warehouse_dir, BROKER_LOAD_TABLE)) != (4 * rounds, 4):
+    if (count(tables_dir, LOAD_REPORTS_TABLE), count(tables_dir, BROKER_LOAD_TABLE)) != (4 * rounds, 4):
         return False
-    rows = DriverTable(warehouse_dir, BUNDLE_LOAD_TABLE, "").rows().to_pylist()
+    rows = DriverTable(tables_dir, BUNDLE_LOAD_TABLE, "").rows().to_pylist()
     return [row["long_term"]["sample_count"] for row in rows] == [rounds] * len(BUNDLES)

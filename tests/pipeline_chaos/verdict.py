@@ -113,7 +113,7 @@ class Verdict:
         """How many usable records are in no table yet, by what the tables' commits say: no row is read."""
         wanted = sum(not isinstance(payload, Tick) for topic in _INPUTS for _, payload in self._usable[topic])
         tables = [TABLE_OF_TOPIC[topic] for topic in _INPUTS]
-        files = (DriverTable(self._world.warehouse_dir, table, "").files(("num_records",)) for table in tables)
+        files = (DriverTable(self._world.tables_dir, table, "").files(("num_records",)) for table in tables)
         there: int = sum(file["num_records"] for each in files for file in each)
         return wanted - there
 
@@ -134,7 +134,7 @@ class Verdict:
         return everything_in(KafkaLogReader(self._world.cluster, self._world.kafka), topic)
 
     def _rows(self, table: TableContract, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = DriverTable(self._world.warehouse_dir, table, "").rows(columns=columns).to_pylist()
+        rows: list[dict[str, Any]] = DriverTable(self._world.tables_dir, table, "").rows(columns=columns).to_pylist()
         return rows
 
     def _topics(self) -> Iterator[str]:
@@ -173,7 +173,7 @@ class Verdict:
         """Made anew, in one go, from the table of decisions."""
         with tempfile.TemporaryDirectory(prefix="changes-") as temporary:
             anew = Path(temporary)
-            shutil.copytree(self._world.warehouse_dir / DECISIONS_TABLE.name, anew / DECISIONS_TABLE.name)
+            shutil.copytree(self._world.tables_dir / DECISIONS_TABLE.name, anew / DECISIONS_TABLE.name)
             create_missing(anew, bucket_count=2)
             follower = ChangesFollower(anew)
             while follower.step():
@@ -205,7 +205,7 @@ class Verdict:
 
     def _load_history(self) -> Iterator[str]:
         """The reports up to which it says to be written, each once."""
-        table = DriverTable(self._world.warehouse_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
+        table = DriverTable(self._world.tables_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
         rows = table.rows().to_pylist()
         partitions = range(table.written_version or 0)
         ends = {partition: table.position(position_name(partition)) or 0 for partition in partitions}
@@ -225,7 +225,7 @@ class Verdict:
     def _candidates(self) -> Iterator[str]:
         """Those that the batches give are in the tables, each once, and in the topic, where one may be again."""
         kept = [*stored_candidates(*(self._rows(table) for table in (SPLIT_CANDIDATES_TABLE, SHED_CANDIDATES_TABLE)))]
-        batches = batches_of(self._world.warehouse_dir / LOAD_REPORTS_TABLE.name)
+        batches = batches_of(self._world.tables_dir / LOAD_REPORTS_TABLE.name)
         yield from each_once("candidates", plain_candidates(self._placed_reports, batches, EAGER_RULES), kept)
         produced = {decode_candidate(record.value or b"").candidate_id for record in self._read(CANDIDATES)}
         yield from each_once("candidates of the topic", (each.candidate_id for each in kept), produced)

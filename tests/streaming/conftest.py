@@ -61,15 +61,15 @@ def make_world(
 
 
 @pytest.fixture
-def warehouse_dir(tmp_path: Path) -> Path:
+def tables_dir(tmp_path: Path) -> Path:
     """Empty tables of this test's own."""
     create_missing(tmp_path / "delta", bucket_count=2)
     return tmp_path / "delta"
 
 
 @pytest.fixture
-def world(make_world: Callable[[], PipelineWorld], warehouse_dir: Path) -> PipelineWorld:
+def world(make_world: Callable[[], PipelineWorld], tables_dir: Path) -> PipelineWorld:
     """A cluster with its topics and empty tables."""
     made = make_world()
-    assert made.warehouse_dir == warehouse_dir
+    assert made.tables_dir == tables_dir
     return made

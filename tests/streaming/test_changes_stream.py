@@ -30,7 +30,7 @@ def config(tmp_path: Path) -> PipelineConfig:
     return PipelineConfig(
         cluster=ClusterConfig("test"),
         kafka=KafkaConfig("nowhere:1"),
-        warehouse_dir=tmp_path,
+        tables_dir=tmp_path,
         spark=SparkConfig(jars=()),
         trigger_interval_ms=20,
     )
@@ -38,20 +38,20 @@ def config(tmp_path: Path) -> PipelineConfig:
 
 def test_it_follows_and_counts(config: PipelineConfig) -> None:
     """What comes while it runs is written, and stopping it leaves it ended without an error."""
-    table = DecisionTable(config.warehouse_dir, DECISIONS)
+    table = DecisionTable(config.tables_dir, DECISIONS)
     registry = CollectorRegistry()
     stream = start_changes(config, PipelineMetrics(registry))
     for count in (3, 1, len(DECISIONS)):
         table.add(count)
         written = DECISIONS[table.written - 1].seq
-        poll_until(lambda: DriverTable(config.warehouse_dir, SLOT_CHANGES_TABLE, APP_ID).written_version is not None)
+        poll_until(lambda: DriverTable(config.tables_dir, SLOT_CHANGES_TABLE, APP_ID).written_version is not None)
         name, labels = "controlplane_pipeline_records_total", {"stream": "changes"}
         poll_until(lambda: registry.get_sample_value(name, labels) == written)  # noqa: B023 - polled at once
     seen = [stream.isActive]
     stream.stop()
     assert [*seen, stream.isActive] == [True, False]
     assert stream.exception() is None
-    assert DriverTable(config.warehouse_dir, INTENT_ANSWERS_TABLE, APP_ID).rows().num_rows > 0
+    assert DriverTable(config.tables_dir, INTENT_ANSWERS_TABLE, APP_ID).rows().num_rows > 0
     batches = registry.get_sample_value("controlplane_pipeline_batch_seconds_count", {"stream": "changes"})
     assert batches is not None
     assert batches >= 3
@@ -61,7 +61,7 @@ def test_it_follows_and_counts(config: PipelineConfig) -> None:
 
 def test_a_gap_ends_it_and_the_pipeline(config: PipelineConfig) -> None:
     """Another start would meet the same gap."""
-    table = DecisionTable(config.warehouse_dir, DECISIONS)
+    table = DecisionTable(config.tables_dir, DECISIONS)
     table.add(2)
     table.written = 4
     table.add(1)

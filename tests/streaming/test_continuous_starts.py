@@ -44,9 +44,9 @@ def kafka() -> Kafka:
 
 
 @pytest.fixture
-def config(warehouse_dir: Path) -> PipelineConfig:
+def config(tables_dir: Path) -> PipelineConfig:
     """Heartbeats are read up to offset 5, decisions not at all."""
-    made = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), warehouse_dir, SparkConfig(jars=()))
+    made = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), tables_dir, SparkConfig(jars=()))
     make_checkpoint(Path(str(made.checkpoint_dir(HEARTBEATS_TABLE.name))), made.cluster.topic(HEARTBEATS), {0: 5})
     return made
 

@@ -75,7 +75,7 @@ def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWo
         "select seq, moves_carried_out, array_contains(cause_kinds, 'term_opened') as opened, lost_slots "
         "from decisions where moves_carried_out > 0 order by seq"
     )
-    with closing(LocalEngine(world.warehouse_dir)) as engine:
+    with closing(LocalEngine(world.tables_dir)) as engine:
         result = engine.run(question)
     assert result.columns == ("seq", "moves_carried_out", "opened", "lost_slots")
     assert result.rows == ((2, 5, True, [11, 12]), (4, 5, True, [11, 12]))
@@ -102,7 +102,7 @@ def test_a_batch_without_decisions_leaves_its_number(
     """Such as one of aborted transactions alone: a table without its number is older than the checkpoint."""
     writer = DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry()))
     writer.write(batch_of(spark, values), "app", 0)
-    table = DriverTable(world.warehouse_dir, DECISIONS_TABLE, "app")
+    table = DriverTable(world.tables_dir, DECISIONS_TABLE, "app")
     assert (table.written_version, table.is_empty) == (0, True)
 
 

@@ -110,7 +110,7 @@ def test_where_the_error_names_no_file_all_is_named_that_may_be_on_a_full_disk(f
         "checkpoints (/fast/checkpoints), Spark's log (/var/log/spark-c.log), Spark's work files (spark.local.dir and "
         f"java.io.tmpdir, by default /tmp, of driver and executors); {_MEND}"
     )
-    elsewhere = dataclasses.replace(CONFIG, warehouse_dir=ObjectPath("bucket", "delta"), spark=SparkConfig(jars=()))
+    elsewhere = dataclasses.replace(CONFIG, tables_dir=ObjectPath("bucket", "delta"), spark=SparkConfig(jars=()))
     assert ": the checkpoints (/fast/checkpoints), Spark's work files" in words_of(failure, elsewhere)
 
 

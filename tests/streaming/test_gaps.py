@@ -85,7 +85,7 @@ class Stream:
 
     def gaps(self) -> list[tuple[int, ...]]:
         """Partition, first and last offset of the recorded gaps."""
-        rows = DriverTable(self.config.warehouse_dir, GAPS_TABLE, "").rows().to_pylist()
+        rows = DriverTable(self.config.tables_dir, GAPS_TABLE, "").rows().to_pylist()
         return sorted((row["partition"], row["first_offset"], row["last_offset"]) for row in rows)
 
     def checkpoint(self) -> Checkpoint:
@@ -180,8 +180,8 @@ def test_a_stream_may_be_stopped_before_its_first_batch(world: PipelineWorld, sp
     stream = Stream(world, spark)
     stream.run()  # the topic is empty
     for table in (HEARTBEATS_TABLE, TICKS_TABLE):
-        shutil.rmtree(local(world.warehouse_dir) / table.name)
-    create_missing(world.warehouse_dir, bucket_count=2)
+        shutil.rmtree(local(world.tables_dir) / table.name)
+    create_missing(world.tables_dir, bucket_count=2)
     checkpoint = local(stream.checkpoint().folder)
     for name in ("offsets", "commits"):
         shutil.rmtree(checkpoint / name)
@@ -248,14 +248,14 @@ def test_damaged_checkpoints_are_told(stream: Stream, world: PipelineWorld) -> N
 
 
 @pytest.mark.parametrize("topic", [HEARTBEATS, LOAD_REPORTS, MEMBERSHIP])
-def test_a_batch_is_written_when_every_table_of_its_stream_has_it(warehouse_dir: Path, topic: str) -> None:
+def test_a_batch_is_written_when_every_table_of_its_stream_has_it(tables_dir: Path, topic: str) -> None:
     """Of load reports also the averages and the dead letters, which are written before ``broker_load``."""
-    config = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), warehouse_dir, SparkConfig(jars=()))
-    checkpoint = Checkpoint(warehouse_dir, "app", 1, {0: 2}, {0: 4}, is_committed=False, planned_at_ms=1)
+    config = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), tables_dir, SparkConfig(jars=()))
+    checkpoint = Checkpoint(tables_dir, "app", 1, {0: 2}, {0: 4}, is_committed=False, planned_at_ms=1)
     tables = {HEARTBEATS: (HEARTBEATS_TABLE, TICKS_TABLE), LOAD_REPORTS: (LOAD_REPORTS_TABLE, BROKER_LOAD_TABLE)}
     for table in tables.get(topic, (MEMBERSHIP_TABLE,)):
         assert written_up_to(config, topic, checkpoint) == checkpoint.begin
-        DriverTable(warehouse_dir, table, "app").append((), 1)
+        DriverTable(tables_dir, table, "app").append((), 1)
     assert written_up_to(config, topic, checkpoint) == checkpoint.end
 
 
@@ -287,7 +287,7 @@ def test_gaps_are_between_the_next_offset_and_the_first_that_is_kept() -> None:
 
 def test_recorded_gaps_do_not_overlap(world: PipelineWorld) -> None:
     """A gap that has grown before the stream went on is recorded by its rest."""
-    table = GapsTable(world.warehouse_dir)
+    table = GapsTable(world.tables_dir)
     for stop in (4, 4, 6):
         table.record([Gap(HEARTBEATS, 0, range(2, stop)), Gap(HEARTBEATS, 1, range(1))], 1, NOW_MS)
     spans = [(gap.partition, gap.offsets) for gap in table.recorded(HEARTBEATS)]

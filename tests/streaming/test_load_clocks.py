@@ -74,7 +74,7 @@ class Run:
 
     def evaluated(self) -> Sequence[int | None]:
         """Of each node in how many minutes from noon it took part in an evaluation last."""
-        rows = DriverTable(self._world.warehouse_dir, BROKER_LOAD_TABLE, "").rows().sort_by("node_id").to_pylist()
+        rows = DriverTable(self._world.tables_dir, BROKER_LOAD_TABLE, "").rows().sort_by("node_id").to_pylist()
         times_ms = [row["smoothed_at_ms"] for row in rows]
         return [None if time_ms is None else (time_ms - NOON_MS) // MINUTE_MS for time_ms in times_ms]
 
@@ -119,8 +119,8 @@ def test_a_repeated_batch_takes_the_time_that_was_recorded(
     run = make_run()
     run.batch(0, NOON_MS + HOUR_MS, NOON_MS + HOUR_MS)
     wanted = rows_of(world)
-    world.warehouse_dir.rename(world.warehouse_dir.with_name("before"))
-    create_missing(world.warehouse_dir, bucket_count=2)
+    world.tables_dir.rename(world.tables_dir.with_name("before"))
+    create_missing(world.tables_dir, bucket_count=2)
     run = make_run()
 
     def killed(name: str) -> None:
@@ -148,6 +148,6 @@ def test_a_repeated_batch_takes_the_time_that_was_recorded(
 def rows_of(world: PipelineWorld) -> dict[str, list[dict[str, Any]]]:
     """The rows of each table in the order of its key."""
     return {
-        table.name: DriverTable(world.warehouse_dir, table, "").rows().sort_by(table.key[0]).to_pylist()
+        table.name: DriverTable(world.tables_dir, table, "").rows().sort_by(table.key[0]).to_pylist()
         for table in TABLES
     }

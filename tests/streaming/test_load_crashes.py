@@ -112,7 +112,7 @@ def test_a_repeated_batch_leaves_what_one_that_lived_leaves(
     commit: int,
 ) -> None:
     """Each report is kept and counts once, each candidate is kept once, and usages are smoothed once."""
-    wanted = expected(run, world.warehouse_dir)
+    wanted = expected(run, world.tables_dir)
     run(0)
     seen = 0
 
@@ -133,7 +133,7 @@ def test_a_repeated_batch_leaves_what_one_that_lived_leaves(
         with pytest.raises(KilledError):
             run(1)
     run(1)
-    found = rows_of(world.warehouse_dir)
+    found = rows_of(world.tables_dir)
     for name, rows in wanted.items():
         assert found[name] == rows, name
     assert all(wanted.values())
@@ -141,11 +141,11 @@ def test_a_repeated_batch_leaves_what_one_that_lived_leaves(
 
 def test_how_far_ended_bundles_are_handled_stands_in_the_next_batch(spark: SparkSession, world: PipelineWorld) -> None:
     """Also if none of them had a row: after a stop no process begins with the first decision again."""
-    DriverTable(world.warehouse_dir, BUNDLE_CHANGES_TABLE, "changes").append([change("kv/gone", 0, 7)], 1)
+    DriverTable(world.tables_dir, BUNDLE_CHANGES_TABLE, "changes").append([change("kv/gone", 0, 7)], 1)
     stream = LoadStream(spark, world.config(rules=RULES), PipelineMetrics(CollectorRegistry()))
     handled = []
     for number in (0, 1):
         stream.write(batch(spark, number), "query", number)
-        table = DriverTable(world.warehouse_dir, BUNDLE_LOAD_TABLE, "")
+        table = DriverTable(world.tables_dir, BUNDLE_LOAD_TABLE, "")
         handled.append(table.position("controlplane.bundle_load.ended_seq"))
     assert handled == [-1, 7]

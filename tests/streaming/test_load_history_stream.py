@@ -24,9 +24,9 @@ from tests.helpers.report_table import ReportTable, random_reports
 
 
 @pytest.fixture
-def config(warehouse_dir: Path) -> PipelineConfig:
+def config(tables_dir: Path) -> PipelineConfig:
     """Settings of a pipeline with empty tables."""
-    return PipelineConfig(ClusterConfig("test"), KafkaConfig("nowhere:1"), warehouse_dir, SparkConfig(jars=()))
+    return PipelineConfig(ClusterConfig("test"), KafkaConfig("nowhere:1"), tables_dir, SparkConfig(jars=()))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_it_writes_what_is_there_and_waits(
     """Steps are taken at once as long as there is a past to be made up for."""
     monkeypatch.setattr("streaming.load_history.follower._STEP_BYTES", 1)
     reports = random_reports(random.Random(5), 60, config.history_window_ms)
-    table = ReportTable(config.warehouse_dir)
+    table = ReportTable(config.tables_dir)
     for start in range(0, len(reports), 6):
         table.add(reports[start : start + 6])
     registry = CollectorRegistry()
@@ -55,7 +55,7 @@ def test_it_writes_what_is_there_and_waits(
     assert [*seen, stream.isActive] == [True, False]
     assert stream.exception() is None
     assert (registry.get_sample_value("controlplane_pipeline_batch_seconds_count", labels) or 0) > 1
-    assert DriverTable(config.warehouse_dir, BUNDLE_LOAD_HISTORY_TABLE, "").rows().num_rows > 0
+    assert DriverTable(config.tables_dir, BUNDLE_LOAD_HISTORY_TABLE, "").rows().num_rows > 0
 
 
 def test_a_step_is_cancelled(
@@ -73,7 +73,7 @@ def test_a_step_is_cancelled(
         return spark.range(1).mapInArrow(sleep, "id long").collect()
 
     monkeypatch.setattr("streaming.load_history.follower.read_heads", long_step)
-    ReportTable(config.warehouse_dir).add(random_reports(random.Random(5), 6, config.history_window_ms))
+    ReportTable(config.tables_dir).add(random_reports(random.Random(5), 6, config.history_window_ms))
     stream = start_load_history(spark, config, PipelineMetrics(CollectorRegistry()))
     poll_until(running.exists, deadline_s=120)
     stream.stop()

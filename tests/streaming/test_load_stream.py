@@ -191,7 +191,7 @@ def test_a_batch_with_nothing_usable_changes_no_averages(spark: SparkSession, wo
     config, metrics = world.config(), PipelineMetrics(CollectorRegistry())
     query = read_all(lambda: start_load(spark, config, metrics))
     assert world.rows(spark, BUNDLE_LOAD_TABLE) == world.rows(spark, BROKER_LOAD_TABLE) == []
-    assert DriverTable(world.warehouse_dir, BROKER_LOAD_TABLE, str(query.id)).written_version == 0, "the batch is done"
+    assert DriverTable(world.tables_dir, BROKER_LOAD_TABLE, str(query.id)).written_version == 0, "the batch is done"
     world.report(load_report("node-1"))
     read_all(lambda: start_load(spark, config, metrics))
     assert [row["bundle_count"] for row in world.rows(spark, BROKER_LOAD_TABLE)] == [0]

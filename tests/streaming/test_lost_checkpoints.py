@@ -28,7 +28,7 @@ def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
     """Without its checkpoint a stream would begin again and add every row a second time, in silence."""
     config = world.config()
     refuse_lost_checkpoints(config)
-    add_membership_rows(world.warehouse_dir, 1)
+    add_membership_rows(world.tables_dir, 1)
     with pytest.raises(PrerequisiteError, match=r"membership .* its checkpoint .* is gone"):
         refuse_lost_checkpoints(config)
     checkpoint = local(config.checkpoint_dir(MEMBERSHIP_TABLE.name))
@@ -40,15 +40,15 @@ def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
     made = make_checkpoint(checkpoint, world.cluster.topic(MEMBERSHIP), {0: 1})
     with pytest.raises(PrerequisiteError, match=r"membership .* is not the one with which it was written"):
         refuse_lost_checkpoints(config)
-    DriverTable(world.warehouse_dir, MEMBERSHIP_TABLE, made).append_files((), 0)
+    DriverTable(world.tables_dir, MEMBERSHIP_TABLE, made).append_files((), 0)
     refuse_lost_checkpoints(config)
-    DriverTable(world.warehouse_dir, MEMBERSHIP_TABLE, made).append_files((), 1)
+    DriverTable(world.tables_dir, MEMBERSHIP_TABLE, made).append_files((), 1)
     with pytest.raises(PrerequisiteError, match=r"membership .* is older than it"):
         refuse_lost_checkpoints(config)
     shutil.rmtree(checkpoint)
-    shutil.rmtree(local(world.warehouse_dir / MEMBERSHIP_TABLE.name))
-    create_missing(world.warehouse_dir, bucket_count=2)
-    add_ticks(world.warehouse_dir, [PlacedTick(0, 0, 0, Tick("c1", 0))])
+    shutil.rmtree(local(world.tables_dir / MEMBERSHIP_TABLE.name))
+    create_missing(world.tables_dir, bucket_count=2)
+    add_ticks(world.tables_dir, [PlacedTick(0, 0, 0, Tick("c1", 0))])
     with pytest.raises(PrerequisiteError, match=r"ticks .* its checkpoint .*heartbeats is gone"):
         refuse_lost_checkpoints(config)
 
@@ -56,9 +56,9 @@ def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
 class Written:
     """A stream's checkpoint with batches that are committed, each of which is in every table of its topic."""
 
-    def __init__(self, warehouse_dir: Path, topic: str, begin: int = 7) -> None:
-        self.folder = warehouse_dir
-        self.config = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), warehouse_dir, SparkConfig(jars=()))
+    def __init__(self, tables_dir: Path, topic: str, begin: int = 7) -> None:
+        self.folder = tables_dir
+        self.config = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), tables_dir, SparkConfig(jars=()))
         self.checkpoint = local(self.config.checkpoint_dir(TABLE_OF_TOPIC[topic].name))
         self.query_id = make_checkpoint(self.checkpoint, self.config.cluster.topic(topic), {0: begin})
         self.tables = tables_of(topic)
@@ -97,28 +97,28 @@ class Written:
 
 
 @pytest.mark.parametrize("topic", TABLE_OF_TOPIC)
-def test_a_table_that_was_made_anew_beside_its_checkpoint_is_refused(warehouse_dir: Path, topic: str) -> None:
+def test_a_table_that_was_made_anew_beside_its_checkpoint_is_refused(tables_dir: Path, topic: str) -> None:
     """The stream would go on behind the checkpoint, and leave out all records before, in silence."""
-    written = Written(warehouse_dir, topic)
+    written = Written(tables_dir, topic)
     assert written.refusal() == ""
     written.empty(TABLE_OF_TOPIC[topic])
     assert written.is_older
 
 
 @pytest.mark.parametrize("topic", [HEARTBEATS, MEMBERSHIP, LOAD_REPORTS])
-def test_a_table_that_is_an_older_copy_is_refused(warehouse_dir: Path, tmp_path: Path, topic: str) -> None:
+def test_a_table_that_is_an_older_copy_is_refused(tables_dir: Path, tmp_path: Path, topic: str) -> None:
     """By the batches that are committed: the one in work is repeated."""
-    written = Written(warehouse_dir, topic)
+    written = Written(tables_dir, topic)
     written.note(3, "offsets")
     assert written.refusal() == ""
     written.write(3, *written.tables)
     assert written.refusal() == ""
     for table in written.tables:
-        shutil.copytree(warehouse_dir / table.name, tmp_path / "copies" / table.name)
+        shutil.copytree(tables_dir / table.name, tmp_path / "copies" / table.name)
     written.write(4, *written.tables)
     written.note(4, "offsets", "commits")
     for table in written.tables:
-        folder, copy, aside = (place / table.name for place in (warehouse_dir, tmp_path / "copies", tmp_path))
+        folder, copy, aside = (place / table.name for place in (tables_dir, tmp_path / "copies", tmp_path))
         assert written.refusal() == ""
         folder.rename(aside)
         copy.rename(folder)
@@ -128,11 +128,11 @@ def test_a_table_that_is_an_older_copy_is_refused(warehouse_dir: Path, tmp_path:
 
 
 @pytest.mark.parametrize("topic", [HEARTBEATS, DECISIONS])
-def test_a_table_that_was_taken_back_is_refused(warehouse_dir: Path, topic: str) -> None:
+def test_a_table_that_was_taken_back_is_refused(tables_dir: Path, topic: str) -> None:
     """Delta's RESTORE leaves the number of the newest batch as it was; also where maintenance follows."""
-    written = Written(warehouse_dir, topic)
+    written = Written(tables_dir, topic)
     for batch, table in enumerate(written.tables, start=3):
-        there = DeltaTable(warehouse_dir / table.name)
+        there = DeltaTable(tables_dir / table.name)
         there.restore(there.version() - 1)
         assert there.transaction_version(written.query_id) == batch - 1
         there.vacuum(dry_run=False, full=True)
@@ -141,27 +141,27 @@ def test_a_table_that_was_taken_back_is_refused(warehouse_dir: Path, topic: str)
         written.note(batch, "offsets", "commits")
 
 
-def test_a_second_table_may_be_newer_than_its_checkpoint(warehouse_dir: Path) -> None:
+def test_a_second_table_may_be_newer_than_its_checkpoint(tables_dir: Path) -> None:
     """It came with an upgrade, or was moved away: it begins with the next batch."""
-    written = Written(warehouse_dir, HEARTBEATS)
+    written = Written(tables_dir, HEARTBEATS)
     written.empty(TICKS_TABLE)
     assert written.refusal() == ""
 
 
-def test_decisions_of_an_earlier_version_are_told_by_their_own_numbers(warehouse_dir: Path) -> None:
+def test_decisions_of_an_earlier_version_are_told_by_their_own_numbers(tables_dir: Path) -> None:
     """Batches without decisions left none in the table, also that of a topic that had no record yet."""
-    written = Written(warehouse_dir, DECISIONS)
+    written = Written(tables_dir, DECISIONS)
     written.note(3, "offsets", "commits")
     assert written.refusal() == ""
     shutil.rmtree(written.checkpoint)
     written.empty(DECISIONS_TABLE)
-    assert Written(warehouse_dir, DECISIONS, begin=0).refusal() == ""
+    assert Written(tables_dir, DECISIONS, begin=0).refusal() == ""
     written.empty(DECISIONS_TABLE)
     assert written.refusal() == ""
 
 
 def test_checkpoints_are_compared_with_tables_that_are_opened_once(
-    warehouse_dir: Path, monkeypatch: pytest.MonkeyPatch
+    tables_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In an object store each time is several requests."""
     opened: list[str] = []
@@ -172,6 +172,6 @@ def test_checkpoints_are_compared_with_tables_that_are_opened_once(
         init(table, place, **how)
 
     monkeypatch.setattr(DeltaTable, "__init__", noted)
-    config = PipelineConfig(ClusterConfig("test"), KafkaConfig("nowhere:1"), warehouse_dir, SparkConfig(jars=()))
+    config = PipelineConfig(ClusterConfig("test"), KafkaConfig("nowhere:1"), tables_dir, SparkConfig(jars=()))
     refuse_lost_checkpoints(config)
     assert sorted(opened) == sorted(table.name for topic in TABLE_OF_TOPIC for table in tables_of(topic))

@@ -33,19 +33,19 @@ from tests.helpers.placed_report import PlacedReport
 from tests.helpers.report_table import ReportTable, random_reports
 
 
-def test_maintenance_joins_files_and_keeps_rows(warehouse_dir: Path) -> None:
+def test_maintenance_joins_files_and_keeps_rows(tables_dir: Path) -> None:
     """Each batch leaves a file; maintenance joins them without touching a row."""
     # The others only take time.
     for table in ALL_TABLES:
         if table is not MEMBERSHIP_TABLE:
-            shutil.rmtree(warehouse_dir / table.name)
+            shutil.rmtree(tables_dir / table.name)
     for batch_id in range(3):
-        add_membership_rows(warehouse_dir, 2, batch_id)
-    folder = warehouse_dir / MEMBERSHIP_TABLE.name
+        add_membership_rows(tables_dir, 2, batch_id)
+    folder = tables_dir / MEMBERSHIP_TABLE.name
     assert len(DeltaTable(folder).file_uris()) == 3
-    maintain(warehouse_dir, datetime.now(UTC))
+    maintain(tables_dir, datetime.now(UTC))
     assert is_one_file(folder)
-    kept = DriverTable(warehouse_dir, MEMBERSHIP_TABLE, "")
+    kept = DriverTable(tables_dir, MEMBERSHIP_TABLE, "")
     assert kept.rows().num_rows == 6
     assert kept.rows(pc.field("offset") == 1).num_rows == 3, "what is told of the joined file is right"
 
@@ -122,44 +122,44 @@ def test_a_damaged_table_does_not_keep_others_from_maintenance(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("forgets", [False, True])
-def test_what_streams_write_beside_maintenance_is_there_once(warehouse_dir: Path, *, forgets: bool) -> None:
+def test_what_streams_write_beside_maintenance_is_there_once(tables_dir: Path, *, forgets: bool) -> None:
     """It commits in another thread. A commit that it makes Delta refuse, where days are forgotten, is repeated."""
     ended = threading.Event()
     keep_days = {LOAD_REPORTS_TABLE.name: 1} if forgets else {}
 
     def maintain_all_the_time() -> None:
         while not ended.is_set():
-            maintain(warehouse_dir, keep_days=keep_days)
+            maintain(tables_dir, keep_days=keep_days)
 
     def add(reports: Sequence[PlacedReport]) -> None:
         try:
-            ReportTable(warehouse_dir).add(reports)
+            ReportTable(tables_dir).add(reports)
         except CommitFailedError:
             assert forgets
             add(reports)
 
     for table in ALL_TABLES:
         if table not in (MEMBERSHIP_TABLE, LOAD_REPORTS_TABLE, BROKER_LOAD_TABLE):
-            shutil.rmtree(warehouse_dir / table.name)
+            shutil.rmtree(tables_dir / table.name)
     old, now_ms = random_reports(random.Random(1), 1, 60_000), time.time_ns() // 1_000_000
     today = [each._replace(position=each.position._replace(append_time_ms=now_ms)) for each in old]
-    nodes = DriverTable(warehouse_dir, BROKER_LOAD_TABLE, "nodes")
+    nodes = DriverTable(tables_dir, BROKER_LOAD_TABLE, "nodes")
     thread = threading.Thread(target=maintain_all_the_time)
     thread.start()
     try:
         for batch_id in range(15):
-            add_membership_rows(warehouse_dir, 1, batch_id)
+            add_membership_rows(tables_dir, 1, batch_id)
             add([*old, *today])
             nodes.replace((), batch_id)
     finally:
         ended.set()
         thread.join()
-    maintain(warehouse_dir, keep_days=keep_days)
+    maintain(tables_dir, keep_days=keep_days)
     counts = ((MEMBERSHIP_TABLE, 15), (LOAD_REPORTS_TABLE, 15 if forgets else 30))
     for table, count in counts:
-        assert DriverTable(warehouse_dir, table, "").rows().num_rows == count
-    assert is_one_file(warehouse_dir / MEMBERSHIP_TABLE.name)
-    operations = [commit["operation"] for commit in DeltaTable(warehouse_dir / LOAD_REPORTS_TABLE.name).history()]
+        assert DriverTable(tables_dir, table, "").rows().num_rows == count
+    assert is_one_file(tables_dir / MEMBERSHIP_TABLE.name)
+    operations = [commit["operation"] for commit in DeltaTable(tables_dir / LOAD_REPORTS_TABLE.name).history()]
     assert operations.count("OPTIMIZE") > 1
     assert (operations.count("DELETE") > 1) == forgets
 

@@ -37,19 +37,19 @@ def _was_written(world: PipelineWorld, table: TableContract, commits_before: int
 
 def written_at_s(world: PipelineWorld, table: TableContract) -> float:
     """When a table got its newest version; a batch of load reports writes ``broker_load`` last."""
-    return max(entry.stat().st_mtime for entry in (world.warehouse_dir / table.name / "_delta_log").glob("*.json"))
+    return max(entry.stat().st_mtime for entry in (world.tables_dir / table.name / "_delta_log").glob("*.json"))
 
 
 def rows_added(world: PipelineWorld, table: TableContract) -> int:
     """How many rows a history table was given, by its log: asking Spark would take the time that the pipeline needs."""
-    entries = (world.warehouse_dir / table.name / "_delta_log").glob("*.json")
+    entries = (world.tables_dir / table.name / "_delta_log").glob("*.json")
     actions = [json.loads(line) for entry in entries for line in entry.read_text(encoding="utf-8").splitlines()]
     return sum(json.loads(action["add"]["stats"])["numRecords"] for action in actions if "add" in action)
 
 
 def refused_sources(world: PipelineWorld) -> int:
     """How many refused records have a dead letter in the table; a repeated batch writes theirs again."""
-    letters = DriverTable(world.warehouse_dir, DEAD_LETTERS_TABLE, "").rows()
+    letters = DriverTable(world.tables_dir, DEAD_LETTERS_TABLE, "").rows()
     return len(letters.group_by(["source_partition", "source_offset"]).aggregate([]))
 
 

@@ -27,22 +27,22 @@ END_S = 10.0
 
 
 @pytest.fixture
-def config(warehouse_dir: Path) -> PipelineConfig:
+def config(tables_dir: Path) -> PipelineConfig:
     """Maintenance is due at once, of three tables, in this order: decisions, membership, dead letters."""
     for table in ALL_TABLES:
         if table not in (DECISIONS_TABLE, MEMBERSHIP_TABLE, DEAD_LETTERS_TABLE):
-            shutil.rmtree(warehouse_dir / table.name)
+            shutil.rmtree(tables_dir / table.name)
     return PipelineConfig(
-        ClusterConfig("c"), KafkaConfig("nowhere:1"), warehouse_dir, SparkConfig(jars=()), maintenance_interval_ms=1
+        ClusterConfig("c"), KafkaConfig("nowhere:1"), tables_dir, SparkConfig(jars=()), maintenance_interval_ms=1
     )
 
 
 @contextmanager
-def slow_table(warehouse_dir: Path) -> Iterator[None]:
+def slow_table(tables_dir: Path) -> Iterator[None]:
     """Joining the files of ``membership`` takes as long as the block: one of them is a pipe, which has no writer."""
     for batch_id in range(2):
-        add_membership_rows(warehouse_dir, 1, batch_id)
-    place = Path(DeltaTable(warehouse_dir / MEMBERSHIP_TABLE.name).file_uris()[0])
+        add_membership_rows(tables_dir, 1, batch_id)
+    place = Path(DeltaTable(tables_dir / MEMBERSHIP_TABLE.name).file_uris()[0])
     place.unlink()
     os.mkfifo(place)
 
@@ -76,7 +76,7 @@ def test_a_table_that_takes_long_delays_neither_the_end_nor_restarts(config: Pip
     """Nor is a further table begun after the end."""
     stop, starts = threading.Event(), Starts()
     run = partial(run_streams, config, [restarted(starts)], stop, lambda: None)
-    with capture_logs() as told, slow_table(Path(str(config.warehouse_dir))):
+    with capture_logs() as told, slow_table(Path(str(config.tables_dir))):
         with running(run):
             poll_until(lambda: DECISIONS_TABLE.name in [line.get("table") for line in told])
             starts.made[0].fail(OSError("away"))

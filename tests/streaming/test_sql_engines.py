@@ -110,9 +110,9 @@ def make_engine(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator
         yield lambda folder: opened.enter_context(closing(LocalEngine(folder)))
 
 
-def test_every_kind_of_value_comes_back_plain(make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path) -> None:
+def test_every_kind_of_value_comes_back_plain(make_engine: Callable[[Path], SqlEngine], tables_dir: Path) -> None:
     """In a form that prints and that JSON knows, from either engine."""
-    engine = make_engine(warehouse_dir)
+    engine = make_engine(tables_dir)
     statement = (
         "select 1 a, 'x' b, date'2026-01-02' c, cast(1.5 as double) d, cast(2.5 as decimal(3, 1)) e, true f, null g, "
         "(select count(*) from heartbeats) h"
@@ -121,22 +121,20 @@ def test_every_kind_of_value_comes_back_plain(make_engine: Callable[[Path], SqlE
     assert engine.newest_seq() is None
 
 
-def test_nested_values_come_back_plain(make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path) -> None:
+def test_nested_values_come_back_plain(make_engine: Callable[[Path], SqlEngine], tables_dir: Path) -> None:
     """Structs, arrays of structs, maps and bytes, as they stand in the tables."""
     source = ("reason", "detail", "heartbeats", 3, 4, 5, "c1", b"\x00\xff", 2)
     row = ("dead-letters", 0, 7, 8, date(2026, 1, 2), *source)
-    letters = DriverTable(warehouse_dir, DEAD_LETTERS_TABLE, "app")
+    letters = DriverTable(tables_dir, DEAD_LETTERS_TABLE, "app")
     letters.append([dict(zip(DEAD_LETTERS_TABLE.columns, row, strict=True))], 1)
-    engine = make_engine(warehouse_dir)
+    engine = make_engine(tables_dir)
     assert engine.run("select raw, source_offset, day from dead_letters").rows == (("00ff", 4, "2026-01-02"),)
     assert engine.run(NESTED[type(engine)]).rows == (({"n": [{"m": 1}]}, {"k": [1, None]}),)
 
 
-def test_what_may_write_is_refused(
-    make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path, tmp_path: Path
-) -> None:
+def test_what_may_write_is_refused(make_engine: Callable[[Path], SqlEngine], tables_dir: Path, tmp_path: Path) -> None:
     """If the engine knows the words at all. No file is changed, and the next query is answered."""
-    engine = make_engine(warehouse_dir)
+    engine = make_engine(tables_dir)
     before = contents(tmp_path)
     answers = {statement: refusal(engine, statement.format(folder=tmp_path)) for statement in WRITES}
     refused = re.compile(
@@ -148,13 +146,13 @@ def test_what_may_write_is_refused(
 
 
 def test_a_query_that_writes_is_refused_by_each_of_two_walls(
-    warehouse_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tables_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DuckDB takes it for a SELECT: the nodes of its plan tell, and the database reaches no file."""
     (tmp_path / ".tmp").mkdir()
     monkeypatch.chdir(tmp_path)
     before = contents(tmp_path)
-    with closing(LocalEngine(warehouse_dir)) as engine:
+    with closing(LocalEngine(tables_dir)) as engine:
         first = {statement: refusal(engine, statement.format(folder=tmp_path)) for statement in WRITES_IN_QUERIES[:-1]}
         assert [answer for answer in first.values() if not re.match(r"\w+_QUERY_NODE is refused", answer)] == []
         monkeypatch.setattr(local, "_nodes", lambda _: set())
@@ -178,28 +176,26 @@ def contents(folder: Path) -> dict[Path, str]:
     return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_what_reads_is_answered(make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path) -> None:
+def test_what_reads_is_answered(make_engine: Callable[[Path], SqlEngine], tables_dir: Path) -> None:
     """The list of what reads leaves nothing usual out."""
-    engine = make_engine(warehouse_dir)
+    engine = make_engine(tables_dir)
     assert {statement: answer for statement in READS if (answer := refusal(engine, statement))} == {}
 
 
-def test_a_wrong_name_is_answered_with_a_sentence(
-    make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path
-) -> None:
+def test_a_wrong_name_is_answered_with_a_sentence(make_engine: Callable[[Path], SqlEngine], tables_dir: Path) -> None:
     """With the tables that there are, and without the plan or a picture of the place."""
-    engine = make_engine(warehouse_dir)
+    engine = make_engine(tables_dir)
     for statement in ("select no_such_column from broker_load", "select * from no_such_table"):
         with pytest.raises(UserError, match=r"^the statement failed: .*no_such_.*broker_load.*\)$"):
             engine.run(statement)
 
 
 def test_files_beside_the_tables_are_not_read(
-    make_engine: Callable[[Path], SqlEngine], warehouse_dir: Path, tmp_path: Path
+    make_engine: Callable[[Path], SqlEngine], tables_dir: Path, tmp_path: Path
 ) -> None:
     """A statement that comes from elsewhere reaches the tables, and nothing else of the machine or the network."""
     (tmp_path / "secret.csv").write_text("secret\n", encoding="utf-8")
-    engine = make_engine(warehouse_dir)
+    engine = make_engine(tables_dir)
     for statement in (
         "select * from read_csv('{folder}/secret.csv')",
         "select * from '{folder}/secret.csv'",
@@ -211,11 +207,11 @@ def test_files_beside_the_tables_are_not_read(
         assert refusal(engine, statement.format(folder=tmp_path)).startswith("the statement failed: ")
 
 
-def test_the_local_engine_sees_rows_as_soon_as_they_are_committed(warehouse_dir: Path) -> None:
+def test_the_local_engine_sees_rows_as_soon_as_they_are_committed(tables_dir: Path) -> None:
     """Each command opens the tables anew; within one, each table stays as it was when it was first named."""
-    with closing(LocalEngine(warehouse_dir)) as before:
+    with closing(LocalEngine(tables_dir)) as before:
         assert before.run("select count(*) from membership").rows == ((0,),)
-        add_membership_rows(warehouse_dir, 3)
+        add_membership_rows(tables_dir, 3)
         assert before.run("select count(*) from membership").rows == ((0,),)
-    with closing(LocalEngine(warehouse_dir)) as after:
+    with closing(LocalEngine(tables_dir)) as after:
         assert after.run("select count(*), min(day) = current_date from membership").rows == ((3, True),)

@@ -35,11 +35,11 @@ def test_what_the_page_submits_survives_an_executor(make_world: Callable[[], Pip
     ):
         for number in range(3):
             report_round(world, number)
-            poll_until(partial(has_folded, world.warehouse_dir, number + 1), DEADLINE_S)
+            poll_until(partial(has_folded, world.tables_dir, number + 1), DEADLINE_S)
             if number == 1:
                 cluster.executors()[0].kill()
         pipeline.end()
-    assert count(world.warehouse_dir, LOAD_REPORTS_TABLE) == 12
+    assert count(world.tables_dir, LOAD_REPORTS_TABLE) == 12
 
 
 def test_what_is_shipped_is_all_that_workers_need(make_world: Callable[[], PipelineWorld], tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_what_is_shipped_is_all_that_workers_need(make_world: Callable[[], Pipel
         submitted(world, cluster, folder, "shipped", environment, {"python3.11": PYTHON}) as pipeline,
     ):
         report_round(world, 0)
-        poll_until(partial(has_folded, world.warehouse_dir, 1), DEADLINE_S)
+        poll_until(partial(has_folded, world.tables_dir, 1), DEADLINE_S)
         assert cluster.executors()
         pipeline.end()
     shutil.rmtree(folder)  # half a gigabyte

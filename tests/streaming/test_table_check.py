@@ -93,7 +93,7 @@ class Checked:
 
     def remove(self, table: str, condition: str) -> None:
         """Take rows out of a table."""
-        DeltaTable(str(self.config.warehouse_dir / table)).delete(condition)
+        DeltaTable(str(self.config.tables_dir / table)).delete(condition)
 
     def reports(self, now_ms: int = NOW_MS) -> dict[str, TopicReport]:
         """The check's."""
@@ -134,7 +134,7 @@ def test_missing_and_doubled_rows_are_told(checked: Checked) -> None:
     heartbeats = checked.of_kind(Heartbeat)
     record, doubled = heartbeats[1], heartbeats[2]
     checked.remove(HEARTBEATS_TABLE.name, f"partition = 2 AND offset = {record.offset}")
-    write_inputs(local(checked.config.warehouse_dir), HEARTBEATS, [doubled])
+    write_inputs(local(checked.config.tables_dir), HEARTBEATS, [doubled])
     checked.remove(DECISIONS_TABLE.name, "seq = 4")
     (fourth,) = checked.log.records[TopicPartition(DECISIONS, 0)][3:4]
     assert checked.problems() == [
@@ -149,7 +149,7 @@ def test_ticks_are_compared_one_by_one(checked: Checked) -> None:
     """They stand together in rows of minutes."""
     ticks = checked.of_kind(Tick)
     tick = ticks[0]
-    write_inputs(local(checked.config.warehouse_dir), HEARTBEATS, [tick])
+    write_inputs(local(checked.config.tables_dir), HEARTBEATS, [tick])
     assert checked.problems() == [f"heartbeats[2]: 1 more than once, first {tick.offset}"]
     checked.remove(TICKS_TABLE.name, f"partition = 2 AND first_offset = {tick.offset}")
     assert all(
@@ -161,7 +161,7 @@ def test_ticks_are_compared_one_by_one(checked: Checked) -> None:
 def test_rows_that_are_twice_are_told_when_kafka_has_forgotten_them(checked: Checked) -> None:
     """The whole table is looked through; what Kafka does not have is not called missing."""
     doubled, end = checked.of_kind(Heartbeat)[0], checked.log.records[OF_NODES][-1].offset
-    write_inputs(local(checked.config.warehouse_dir), HEARTBEATS, [doubled])
+    write_inputs(local(checked.config.tables_dir), HEARTBEATS, [doubled])
     checked.log.cut({OF_NODES: end})
     assert checked.problems() == [f"heartbeats[2]: 1 more than once, first {doubled.offset}"]
 
@@ -221,7 +221,7 @@ def test_what_was_not_read_is_no_loss_unless_kafka_has_forgotten_it(checked: Che
     checked.log.cut({PLACE: records[12].offset})
     gap = Gap(HEARTBEATS, 0, range(records[10].offset, records[12].offset))
     assert checked.problems() == [f"{gap} was not read, and Kafka does not have it"]
-    GapsTable(checked.config.warehouse_dir).record([gap], 1, NOW_MS)
+    GapsTable(checked.config.tables_dir).record([gap], 1, NOW_MS)
     assert checked.reports()[HEARTBEATS].notes == [f"recorded gap: {gap}"]
     checked.log.records[PLACE] = records[:5]
     assert "the topic was deleted and made again" in checked.problems()[0]

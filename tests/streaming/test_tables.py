@@ -31,20 +31,20 @@ def test_contract_holds_together(table: TableContract) -> None:
     assert table.written.endswith(".")
 
 
-def test_tables_are_what_their_contracts_say(spark: SparkSession, warehouse_dir: Path) -> None:
+def test_tables_are_what_their_contracts_say(spark: SparkSession, tables_dir: Path) -> None:
     """Created tables have the contracts' columns, types, comments and folders; creating them again is harmless."""
-    create_missing(warehouse_dir, bucket_count=5)
+    create_missing(tables_dir, bucket_count=5)
     for table in ALL_TABLES:
-        there = {field.name: field for field in spark_tables.read(spark, warehouse_dir, table).schema.fields}
+        there = {field.name: field for field in spark_tables.read(spark, tables_dir, table).schema.fields}
         assert list(there) == list(table.columns)
         for field in table.fields:
             assert there[field.name].dataType == field.dataType
             assert there[field.name].metadata.get("comment") == field.metadata["comment"]
-        detail = spark.sql(f"DESCRIBE DETAIL delta.`{spark_tables.table_path(warehouse_dir, table)}`").collect()[0]
+        detail = spark.sql(f"DESCRIBE DETAIL delta.`{spark_tables.table_path(tables_dir, table)}`").collect()[0]
         assert tuple(detail["partitionColumns"]) == table.partitioned_by
         assert detail["properties"].items() >= table.properties.items()
         if table.partitioned_by == ("bucket",):
-            assert stored_bucket_count(warehouse_dir, table) == 2, "an existing table keeps its number"
+            assert stored_bucket_count(tables_dir, table) == 2, "an existing table keeps its number"
 
 
 def test_columns_that_came_later_are_added(spark: SparkSession, tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     config = PipelineConfig(
         cluster=invocation.cluster,
         kafka=invocation.kafka,
-        warehouse_dir=(tables_dir or invocation.tables_dir).absolute(),
+        tables_dir=(tables_dir or invocation.tables_dir).absolute(),
         spark=spark_config(cores, memory_mib, master, None if spark_log == _STANDARD_ERROR else log_file),
         rules=parse_settings("--rule", LoadRuleConfig(), rules),
         trigger_interval_ms=trigger_interval_ms,
@@ -172,7 +172,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
             pass
         serve_metrics(metrics_port)
         its_log = "" if config.spark.log_file is None else f", its log is {config.spark.log_file}"
-        click.echo(f"starting Spark; the tables are in {config.warehouse_dir}{its_log} ...", err=True)
+        click.echo(f"starting Spark; the tables are in {config.tables_dir}{its_log} ...", err=True)
         job.run(
             config,
             stop,

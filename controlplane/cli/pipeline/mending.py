@@ -65,7 +65,7 @@ def check(
         from streaming.continuity.table_check import TableCheck
 
     config = _config(invocation, tables_dir, checkpoints_dir)
-    refuse_without_tables(config.warehouse_dir, invocation.cluster.name)
+    refuse_without_tables(config.tables_dir, invocation.cluster.name)
     with reading(invocation, "comparing the tables with the log") as source:
         kept = partial(kept_by, source.reader)
         table_check = TableCheck(config, kept, partial(_committed, source), time.time_ns() // 1_000_000)
@@ -96,12 +96,12 @@ def rebuild_checkpoint(
         from streaming.tables.claim import claimed
 
     config = _config(invocation, tables_dir, checkpoints_dir)
-    refuse_without_tables(config.warehouse_dir, invocation.cluster.name)
+    refuse_without_tables(config.tables_dir, invocation.cluster.name)
     folder = config.checkpoint_dir(TABLE_OF_TOPIC[topic].name)
     with reading(invocation) as source:
         kept = partial(kept_by, source.reader)
-        with claimed(config.warehouse_dir, threading.Event()):
-            made = rebuilt_checkpoint.rebuild_checkpoint(config.warehouse_dir, folder, invocation.cluster, topic, kept)
+        with claimed(config.tables_dir, threading.Event()):
+            made = rebuilt_checkpoint.rebuild_checkpoint(config.tables_dir, folder, invocation.cluster, topic, kept)
     places = ", ".join(f"{topic}[{partition}]@{offset}" for partition, offset in sorted(made.begin.items()))
     click.echo(f"the next start of the pipeline reads on from {places}")
     if made.former is not None:

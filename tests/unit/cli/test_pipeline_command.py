@@ -43,7 +43,7 @@ def test_rules_reach_the_pipeline(cluster_command: RunCommand, given: Given, tmp
     )  # fmt: skip
     assert ran.status == ExitStatus.DONE, ran.err
     (config,) = given.configs
-    assert config.warehouse_dir == tmp_path
+    assert config.tables_dir == tmp_path
     assert config.trigger_interval_ms == 700
     assert (config.rules.split.max_message_rate_per_s, config.rules.evaluation_interval_ms) == (5, 3_000)
     assert config.rules.split.max_topics == 1_000
@@ -82,7 +82,7 @@ def test_places_of_tables_and_checkpoints(cluster_command: RunCommand, given: Gi
     )
     assert ran.status == ExitStatus.DONE, ran.err
     (config,) = given.configs
-    assert config.warehouse_dir == ObjectPath("tables", "eu")
+    assert config.tables_dir == ObjectPath("tables", "eu")
     assert config.checkpoint_dir("intents") == tmp_path / "checkpoints" / "intents"
     refused = cluster_command("pipeline", "run", "--tables-dir", "hdfs://tables/eu")
     assert refused.status == ExitStatus.CALLED_WRONGLY
