@@ -3,7 +3,7 @@
 import gc
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
@@ -14,8 +14,8 @@ from tests.simulation.run import Report, run
 _CHUNK: Final = 4
 
 
-def run_all(seeds: Iterable[int], jobs: int | None = None) -> Iterator[Report]:
-    """The reports in the order of their seeds; ``jobs`` None takes every core."""
+def run_all(seeds: Iterable[int], jobs: int | None = None) -> Generator[Report]:
+    """The reports in the order of their seeds; ``jobs`` None takes every core. Closed early, it begins no more runs."""
     with ProcessPoolExecutor(jobs or os.cpu_count(), initializer=_prepare_for_many) as pool:
         yield from pool.map(_run, seeds, chunksize=_CHUNK)
 
