@@ -195,6 +195,9 @@ def _decoder(kind: Any, path: str) -> _Convert | None:  # noqa: ANN401 - a type 
     element = element_type(kind)
     if element is None:
         return None
+    if typing.get_origin(kind) is tuple and (plain := _plain_record(element)) is not None:
+        make, take = plain
+        return lambda items: tuple(map(make, map(take, items)))  # no call of Python for each item
     convert = _decoder(element, path)
     if typing.get_origin(kind) is tuple:
         return tuple if convert is None else lambda items: tuple([convert(item) for item in items])
@@ -225,13 +228,27 @@ def _record_decoder(kind: type) -> _Convert:
             kind, {name: convert for (name, _), convert in zip(fields, converts, strict=True)}
         )
     take = _taker(itemgetter, [name for name, _ in fields])
+    if (plain := _plain_record(kind)) is not None:
+        make, take = plain
+        return lambda datum: make(take(datum))
     if not any(converts):
-        if issubclass(kind, tuple):  # of as many fields as are taken: its own constructor has nothing to add
-            return lambda datum: tuple.__new__(kind, take(datum))
         return lambda datum: kind(*take(datum))
     return lambda datum: kind(
         *[item if convert is None else convert(item) for convert, item in zip(converts, take(datum), strict=True)]
     )
+
+
+def _plain_record(kind: Any) -> tuple[_Convert, _Convert] | None:  # noqa: ANN401 - a type expression
+    """How a record that is a tuple is made of its values, and these are taken from a datum; None if they are converted.
+
+    Of as many fields as are taken: its own constructor has nothing to add.
+    """
+    fields = field_types(kind)
+    if fields is None or not issubclass(kind, tuple) or later_defaults(kind):
+        return None
+    if any(_decoder(hint, f"{kind.__name__}.{name}") for name, hint in fields):
+        return None
+    return functools.partial(tuple.__new__, kind), _taker(itemgetter, [name for name, _ in fields])
 
 
 def _growing_record_decoder(kind: type, converts: Mapping[str, _Convert | None]) -> _Convert:
