@@ -20,6 +20,7 @@ from controlplane.core.bundles.load.report_figures import ReportFigures, report_
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, LoadReport
+from controlplane.garbage_collection import collect_seldom
 from streaming.contracts.columns import spark_type
 from streaming.contracts.records import LOAD_REPORT_COLUMNS, LOAD_REPORTS_TABLE
 from streaming.load.sample_blocks import PLACE_COLUMNS, SAMPLE_SCHEMA, Block, blocks_of
@@ -109,6 +110,7 @@ def _decode_all(
     reports_folder: StoragePath,
     buckets: tuple[int, ...],
 ) -> Iterator[pa.RecordBatch]:
+    collect_seldom()
     framing = framing_of(schema_ids)
     files = DayFiles(reports_folder, LOAD_REPORTS_TABLE)
     for batch in batches:

@@ -6,6 +6,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from controlplane.garbage_collection import collect_seldom
 from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.records.decode import RawRow, framing_of
 from streaming.records.record_rows import raw_records, record_rows, table_of, without_day
@@ -36,6 +37,7 @@ def _write(
     schema_ids: tuple[tuple[int, str], ...],
     folders: Mapping[str, StoragePath],
 ) -> Iterator[pa.RecordBatch]:
+    collect_seldom()
     contract = TABLE_OF_TOPIC[topic]
     framing = framing_of(schema_ids)
     files, ticks, refused = DayFiles(folders[contract.name], contract), list[PlacedTick](), 0

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlplane.cli.common.garbage_collection import collect_seldom
 from controlplane.core.slots.table import Slot, empty_table
+from controlplane.garbage_collection import collect_seldom
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,6 @@ import structlog
 
 from controlplane.bootstrap import connections
 from controlplane.cli.common.connecting import reach
-from controlplane.cli.common.garbage_collection import collect_seldom
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.common.reading import reading
@@ -24,6 +23,7 @@ from controlplane.core.log.state import State
 from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.values.canonical import CanonicalValue, to_canonical
 from controlplane.errors import ConfigurationError, UnknownSlotPolicyError
+from controlplane.garbage_collection import collect_seldom
 from controlplane.inspection import states
 
 

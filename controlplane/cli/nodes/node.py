@@ -7,7 +7,6 @@ import click
 import structlog
 
 from controlplane.cli.common.failures import ExitStatus
-from controlplane.cli.common.garbage_collection import collect_seldom
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.common.reading import reading
@@ -17,6 +16,7 @@ from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import counted, leading_ranges
 from controlplane.errors import ConfigurationError, SupersededError
+from controlplane.garbage_collection import collect_seldom
 from controlplane.node import FencingToken, NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 
 _CHECK_INTERVAL_S = 0.5
