@@ -220,17 +220,16 @@ def _enum_decoder(kind: type[enum.Enum], path: str) -> _Convert:
 
 
 def _record_decoder(kind: type) -> _Convert:
+    if (plain := _plain_record(kind)) is not None:
+        make, take = plain
+        return lambda datum: make(take(datum))
     fields = field_types(kind) or ()
     converts = [_decoder(hint, f"{kind.__name__}.{name}") for name, hint in fields]
-    defaults = later_defaults(kind)
-    if defaults:
+    if later_defaults(kind):
         return _growing_record_decoder(
             kind, {name: convert for (name, _), convert in zip(fields, converts, strict=True)}
         )
     take = _taker(itemgetter, [name for name, _ in fields])
-    if (plain := _plain_record(kind)) is not None:
-        make, take = plain
-        return lambda datum: make(take(datum))
     if not any(converts):
         return lambda datum: kind(*take(datum))
     return lambda datum: kind(

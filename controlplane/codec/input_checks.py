@@ -191,7 +191,7 @@ def _check_load_report(report: LoadReport) -> None:
     for name in ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out"):
         _check_usage(name, getattr(report, name))
     _check_addresses(report.addresses)
-    if not _are_in_order(report.bundles):
+    if not _are_certainly_valid(report.bundles):
         for bundle in report.bundles:
             _check_bundle(bundle)
             _not_negative(bundle, *BundleLoad._fields[1:])
@@ -252,11 +252,11 @@ def _check_bundle(bundle: BundleStatus | BundleLoad | BundleStepReport) -> None:
     _not_empty("empty_bundle_id", bundle, "bundle_id")
 
 
-def _are_in_order(bundles: tuple[BundleLoad, ...]) -> bool:
-    """Whether bundles are certainly valid, judged column by column: most of a report are bundles, and nearly all are.
+def _are_certainly_valid(bundles: tuple[BundleLoad, ...]) -> bool:
+    """Judge bundles column by column, in less time than one by one: most of a report are bundles, and nearly all valid.
 
     A sum is no finite number if a summand is none, also where NaN hides a negative number from the minimum. One that is
-    not finite may come of summands that are.
+    not finite may come of summands that are: False says that each bundle has to be looked at.
     """
     if not bundles:
         return True

@@ -1,4 +1,4 @@
-"""How often the processes of ``controller run`` and ``node run`` search for unreachable objects."""
+"""How often controllers, nodes and executors of the pipeline search for unreachable objects."""
 
 import gc
 from collections.abc import Iterator
