@@ -11,12 +11,12 @@ PREPARE = $(PYTHON) -c '' 2>/dev/null || { echo "Python 3.11 to 3.13 is needed, 
 	(for example the package python3.11), or name one: make PYTHON=/path/to/python3.11" >&2; exit 2; }; \
 	$(PYTHON) infra/setup/prepare.py
 
-# Tests without servers take every core. Those with real servers mostly wait: two run side by side, with servers of each
-# process's own. A few would be judged by how busy the other is, and run alone. (pytest's status 5: the arguments chose
-# nothing here.)
+# Tests without servers take every core. Those with real servers wait for a third of their time: three run side by side
+# on two cores, with servers of each process's own. A few would be judged by how busy the others are, and run alone.
+# (pytest's status 5: the arguments chose nothing here.)
 SERVERS = kafka or spark or end_to_end or containers
 # Clusters of several brokers are a tier of their own: see test-clusters.
-SIDE_BY_SIDE = -n 2 --dist loadfile -m "($(SERVERS)) and not alone and not clusters"
+SIDE_BY_SIDE = -n 3 --dist loadfile -m "($(SERVERS)) and not alone and not clusters"
 
 # What needs neither Java nor a Docker engine, and ends within two minutes on two cores (ARGS="-n 0" takes one process,
 # for a debugger).

@@ -1,6 +1,6 @@
 """What the tests share that need a real broker or a real lease store; loaded by ``tests/conftest.py``.
 
-Shared by the session, which is one of the two processes that run the tests with servers side by side:
+Shared by the session, which is one of the three processes that run the tests with servers side by side:
 
 - ``kafka_broker``, ``valkey_server`` and ``secured_kafka``. A test must not stop, pause or kill them, and uses clusters
   only whose names ``cluster_name`` or ``new_cluster_name`` gave: a cluster's name begins every topic, transactional id

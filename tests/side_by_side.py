@@ -1,7 +1,8 @@
 """Which tests with servers one process runs, where several run side by side; loaded by ``tests/conftest.py``.
 
 A process runs the tests of a file one after the other, as fixtures of a module want it. Files that share what is slow
-to start are taken for one: the Spark session, the broker that asks for logins, the installed wheel's cluster.
+to start are taken for one: the broker that asks for logins, the installed wheel's cluster. Not those of the Spark
+session: all of them in one process would take longer than all other tests take together in the other processes.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,6 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 SHARING: Final[Sequence[tuple[str, ...]]] = (
-    ("tests/streaming/",),
     ("tests/security/",),
     ("tests/packaging/", "tests/readme/"),
 )

@@ -1,4 +1,4 @@
-"""One Spark session for the whole tier: starting it takes 5 to 20 s."""
+"""One Spark session for the tests of a process: starting it takes 5 to 20 s."""
 
 import gc
 from collections.abc import Callable, Iterator

@@ -12,15 +12,15 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("path", [path for group in SHARING for path in group])
 def test_a_path_of_a_group_holds_tests(path: str) -> None:
-    """A folder that was renamed would quietly cost a second Spark session."""
+    """A folder that was renamed would quietly cost a second broker with logins."""
     assert list((ROOT / path).glob("test_*.py"))
 
 
 def test_files_of_a_group_stay_together_and_others_apart() -> None:
     """Whatever a test is called."""
-    streaming = {group_of(f"tests/streaming/test_{name}.py::test_it[a::b]") for name in ("rights", "tables")}
+    together = {group_of(f"tests/security/test_{name}.py::test_it[a::b]") for name in ("tls_on_kafka", "how_to_page")}
     apart = {group_of(f"tests/integration/test_{name}.py::TestIt::test_it") for name in ("audit", "faults")}
-    assert (len(streaming), len(apart)) == (1, 2)
+    assert (len(together), len(apart)) == (1, 2)
 
 
 @pytest.mark.parametrize(("dist", "ours"), [("loadfile", True), ("load", False), ("no", False)])
