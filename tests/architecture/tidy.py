@@ -101,6 +101,21 @@ def long_functions(source: str, longest: int = LONGEST_FUNCTION_LINES) -> list[s
     ]
 
 
+def asserts_of_literals(source: str) -> list[str]:
+    """Assertions one of whose outcomes is a literal, which is true or false whatever is tested.
+
+    ``assert a == b if c else (1, 2)`` means ``assert (a == b) if c else (1, 2)``.
+    """
+    literals = (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.Constant)
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Assert)
+        and isinstance(node.test, ast.IfExp)
+        and isinstance(node.test.orelse, literals) | isinstance(node.test.body, literals)
+    ]
+
+
 def undocumented_tests(source: str) -> list[str]:
     """The tests that do not open with a sentence on what they check."""
     return [

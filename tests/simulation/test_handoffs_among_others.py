@@ -194,7 +194,7 @@ def test_agents_of_before_among_others(handoff: Handoff, of_before: tuple[str, .
         if handoff.is_of_slot:
             assert steps == [Step.ASSIGN]
         elif not handoff.is_split:
-            assert steps == [Step.SERVE] if OLD in of_before else [Step.RELEASE, Step.ASSIGN, Step.SERVE]
+            assert steps == ([Step.SERVE] if OLD in of_before else [Step.RELEASE, Step.ASSIGN, Step.SERVE])
         else:
             cannot_be_asked = OLD in of_before and handoff is Handoff.SPLIT_BY_OWNER
             assert steps == ([] if cannot_be_asked else [Step.SPLITTING, Step.CHILDREN])
