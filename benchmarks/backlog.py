@@ -17,8 +17,7 @@ from typing import Final
 
 from benchmarks.broker import kafka_servers
 from benchmarks.command_line import parsed
-from benchmarks.measured_pipeline import running_pipeline
-from benchmarks.pipeline import Progress
+from benchmarks.measured_pipeline import Progress, running_pipeline
 from benchmarks.reporting_fleet import ReportingFleet
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.bootstrap.topics import topic_specs

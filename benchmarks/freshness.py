@@ -24,8 +24,7 @@ from confluent_kafka import Message
 
 from benchmarks.broker import kafka_servers
 from benchmarks.command_line import parsed
-from benchmarks.measured_pipeline import ProcessTree, TableLog, running_pipeline
-from benchmarks.pipeline import Progress
+from benchmarks.measured_pipeline import ProcessTree, Progress, TableLog, running_pipeline
 from benchmarks.reporting_fleet import ReportingFleet
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.bootstrap.topics import topic_specs

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,19 +17,19 @@ from controlplane.config import ClusterConfig
 from tests.helpers.standalone_spark import StandaloneSpark
 
 _MEMORY_MIB: Final = 2_048
+_DEADLINE_S: Final = 1_800.0
+_PRINT_EVERY_S: Final = 60.0
 
 
 class Commit(NamedTuple):
     """One version of a table.
 
     Attributes:
-        version: its number.
         batch_id: the number of the stream's batch; -1 for a version that no batch wrote.
         row_count: rows of its new files.
         committed_s: seconds since 1970.
     """
 
-    version: int
     batch_id: int
     row_count: int
     committed_s: float
@@ -50,7 +51,7 @@ class TableLog:
             # A stream of Spark writes under its query's id; what stands beside it has a name of the control plane.
             numbers = [each["version"] for each in written if not each["appId"].startswith("controlplane.")]
             added = [json.loads(action["add"]["stats"])["numRecords"] for action in actions if "add" in action]
-            found.append(Commit(self._next_version, max(numbers, default=-1), sum(added), path.stat().st_mtime))
+            found.append(Commit(max(numbers, default=-1), sum(added), path.stat().st_mtime))
             self._next_version += 1
         return found
 
@@ -115,6 +116,39 @@ class ProcessTree:
         for kind, seconds in self._seen.values():
             total[kind] = total.get(kind, 0.0) + seconds
         return total
+
+
+class Progress:
+    """How far the tables of a pipeline are.
+
+    Args:
+        tables: their folder.
+        tree: the pipeline, which is looked at while its tables are waited for.
+    """
+
+    def __init__(self, tables: Path, tree: ProcessTree) -> None:
+        self._reports, self._nodes = TableLog(tables / "load_reports"), TableLog(tables / "broker_load")
+        self._tree = tree
+        self._report_count = 0
+        self._history_batch = self._nodes_batch = -1
+
+    def wait_for(self, report_count: int, deadline_s: float = _DEADLINE_S, *, print_progress: bool = False) -> None:
+        """Wait until the history has so many reports, and the nodes' rows are those after the last of them."""
+        began_s = printed_s = time.monotonic()
+        while self._report_count < report_count or self._nodes_batch < self._history_batch:
+            now_s = time.monotonic()
+            if now_s > began_s + deadline_s:
+                raise TimeoutError(f"{report_count} reports were not folded within {deadline_s:.0f} s")
+            self._tree.look()
+            if print_progress and now_s > printed_s + _PRINT_EVERY_S:
+                printed_s = now_s
+                memory = ", ".join(f"{kind} {mib:,.0f}" for kind, mib in sorted(self._tree.resident_mib.items()))
+                print(f"{now_s - began_s:6.0f} s: {self._report_count:,} reports; MiB {memory}", flush=True)
+            time.sleep(0.1)
+            for commit in self._reports.new_commits():
+                self._report_count += commit.row_count
+                self._history_batch = max(self._history_batch, commit.batch_id)
+            self._nodes_batch = max([self._nodes_batch, *(commit.batch_id for commit in self._nodes.new_commits())])
 
 
 @contextmanager

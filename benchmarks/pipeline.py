@@ -1,14 +1,15 @@
 """How many bundle samples a second does the pipeline fold, and what does that cost?
 
     python -m benchmarks.pipeline [--bundles 10000 20000 100000] [--samples 600000] [--per-report 100]
-        [--cores 2] [--standalone] [--baseline CHECKOUT] [--bootstrap-servers HOST:PORT] [--smallest]
+        [--cores 2] [--warm-rounds 2] [--standalone] [--baseline CHECKOUT] [--bootstrap-servers HOST:PORT] [--smallest]
 
-The pipeline runs as its command starts it, with all of its streams. First it is warmed up with the same number of
-samples, so that Spark's code is compiled and every bundle has a row. Then the samples are appended as fast as Kafka
-takes them, and the time runs from there until all reports are in their history and the nodes' rows are written, which a
-batch does last. Processor seconds are those of the JVM, of Python in the driver, and of Spark's Python workers.
-Baseline: the pipeline of another checkout, one after the other in the same run, for example of the commit before.
-With ``--standalone`` executors are processes of a cluster of their own, so that the driver's cost is seen by itself.
+The pipeline runs as its command starts it, with all of its streams. First it is warmed up with a report of each node,
+so that every bundle has a row, and with ``--warm-rounds`` times the number of samples, so that Spark's code is
+compiled. Then the samples are appended as fast as Kafka takes them, and the time runs from there until all reports are
+in their history and the nodes' rows are written, which a batch does last. Processor seconds are those of the JVM, of
+Python in the driver, and of Spark's Python workers. Baseline: the pipeline of another checkout, one after the other in
+the same run, for example of the commit before. With ``--standalone`` executors are processes of a cluster of their own,
+so that the driver's cost is seen by itself.
 Target: 60,000 samples/s on two cores, at least 1.5 times the baseline's at 100,000 bundles; on the cluster the driver's
 processor seconds and memory with ten times the bundles at most 1.2 times as many.
 """
@@ -23,7 +24,7 @@ from typing import Final, NamedTuple
 
 from benchmarks.broker import kafka_servers
 from benchmarks.command_line import parsed
-from benchmarks.measured_pipeline import ProcessTree, TableLog, running_pipeline
+from benchmarks.measured_pipeline import Progress, running_pipeline
 from benchmarks.reporting_fleet import ReportingFleet
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.bootstrap.topics import topic_specs
@@ -32,8 +33,6 @@ from tests.helpers.standalone_spark import StandaloneSpark
 
 ROOT: Final = Path(__file__).parents[1]
 SMALLEST: Final = {"bundles": [20], "samples": 40, "per_report": 10}
-_DEADLINE_S: Final = 1_800.0
-_PRINT_EVERY_S: Final = 60.0
 
 
 class Measured(NamedTuple):
@@ -61,39 +60,6 @@ class Measured(NamedTuple):
             for figures in (self.processor_s, self.greatest_mib)
         )
         return processor_s, mib
-
-
-class Progress:
-    """How far the tables of a pipeline are.
-
-    Args:
-        tables: their folder.
-        tree: the pipeline, which is looked at while its tables are waited for.
-    """
-
-    def __init__(self, tables: Path, tree: ProcessTree) -> None:
-        self._reports, self._nodes = TableLog(tables / "load_reports"), TableLog(tables / "broker_load")
-        self._tree = tree
-        self._report_count = 0
-        self._history_batch = self._nodes_batch = -1
-
-    def wait_for(self, report_count: int, deadline_s: float = _DEADLINE_S, *, print_progress: bool = False) -> None:
-        """Wait until the history has so many reports, and the nodes' rows are those after the last of them."""
-        began_s = printed_s = time.monotonic()
-        while self._report_count < report_count or self._nodes_batch < self._history_batch:
-            now_s = time.monotonic()
-            if now_s > began_s + deadline_s:
-                raise TimeoutError(f"{report_count} reports were not folded within {deadline_s:.0f} s")
-            self._tree.look()
-            if print_progress and now_s > printed_s + _PRINT_EVERY_S:
-                printed_s = now_s
-                memory = ", ".join(f"{kind} {mib:,.0f}" for kind, mib in sorted(self._tree.resident_mib.items()))
-                print(f"{now_s - began_s:6.0f} s: {self._report_count:,} reports; MiB {memory}", flush=True)
-            time.sleep(0.1)
-            for commit in self._reports.new_commits():
-                self._report_count += commit.row_count
-                self._history_batch = max(self._history_batch, commit.batch_id)
-            self._nodes_batch = max([self._nodes_batch, *(commit.batch_id for commit in self._nodes.new_commits())])
 
 
 def main() -> None:

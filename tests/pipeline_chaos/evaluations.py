@@ -15,12 +15,10 @@ from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.load.reported_state import BundleState
 from controlplane.core.bundles.shedding.threshold import MEAN_USAGE, SMOOTHED_USAGE
 from streaming.config import LoadRuleConfig
-from streaming.load.candidates import counted_nodes, due_evaluation, last_evaluation_ms
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainBundles, PlainLoad, plain_evaluation
 
 _PLACE: Final = ["partition", "offset"]
-_NO_BOUND_MS: Final = 1 << 62
 
 
 class Proposed(NamedTuple):
@@ -64,12 +62,16 @@ def plain_candidates(
 
 
 def _evaluated(plain: PlainLoad, now_ms: int, rules: LoadRuleConfig) -> Iterator[Proposed]:
-    """One evaluation, if it is due; the nodes keep their smoothed usages. No clock of a broker is ahead."""
-    last_ms = last_evaluation_ms(plain.nodes.values(), _NO_BOUND_MS)
-    evaluated_ms = due_evaluation(now_ms, last_ms, rules.evaluation_interval_ms)
-    if evaluated_ms is None:
+    """One evaluation, if it is due; the nodes keep their smoothed usages. No clock of a broker is ahead.
+
+    When one is due, and which nodes count, is said here anew: the pipeline is not judged by functions of its own.
+    """
+    nodes = sorted(plain.nodes.values(), key=lambda node: node.node_id)
+    last_ms = max((node.smoothed_at_ms for node in nodes if node.smoothed_at_ms is not None), default=None)
+    evaluated_ms = now_ms - now_ms % rules.evaluation_interval_ms
+    if last_ms is not None and evaluated_ms <= last_ms:
         return
-    counted = counted_nodes(plain.nodes.values(), now_ms, rules)
+    counted = [node for node in nodes if now_ms - node.position.append_time_ms < rules.report_lifetime_ms]
     bundles = PlainBundles(plain.bundles.values(), counted, now_ms, rules.grace_period_ms)
     shedding, splits = plain_evaluation(counted, bundles, last_ms, rules)
     for node in counted:
