@@ -4,11 +4,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array."""
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
 def namespaces_of(bundle_ids: pa.ChunkedArray) -> pa.ChunkedArray:
     """The namespace in each bundle's id: what stands before the last slash."""
     return pc.replace_substring_regex(bundle_ids, "(^|/)[^/]*$", "")

@@ -96,7 +96,7 @@ class PipelineConfig:
             small fleet, and at least as many as there are cores for a great one.
         history_window_ms: the length of the windows of ``bundle_load_history``, in whole minutes. What is written
             keeps its length.
-        maintenance_interval_ms: how often small files are joined and unused files are removed.
+        maintenance_interval_ms: how often small files are joined and unused files are removed; first after a minute.
         keep_days: how many days of a table of history are kept, with today, by the table's name. All of a table that is
             not named are. ``decisions`` are kept: without the first of them nothing can be audited. Views lack what
             began in forgotten days of changes.

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from controlplane.errors import PrerequisiteError
 from streaming.config import DELTA_CATALOG, SparkConfig
-from streaming.java_errors import root_reason
+from streaming.error_texts import root_reason
 
 _STANDARD_ERROR: Final = 2
 _LOG_BYTES: Final = 10_000_000

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 
 from controlplane.config import KafkaConfig
-from streaming.sources import client_options
+from streaming.java_client import client_options
 
 
 def produce(records: DataFrame, kafka: KafkaConfig, topic: str) -> None:

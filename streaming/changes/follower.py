@@ -22,9 +22,9 @@ from streaming.changes.written_rows import written_by
 from streaming.contracts.changes import INTENT_ANSWERS_TABLE, NODE_CHANGES_TABLE
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
+from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
-from streaming.tables.warehouse import HOW_TO_MEND
 
 APP_ID: Final = "controlplane.changes"
 """The name of this writer in the commits of its tables."""

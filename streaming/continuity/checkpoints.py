@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from controlplane.errors import PrerequisiteError, RetryableError
+from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import ObjectPath, StoragePath
-from streaming.tables.warehouse import HOW_TO_MEND
 
 Offsets = Mapping[int, int]
 """The next offset of each partition."""

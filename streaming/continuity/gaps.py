@@ -13,9 +13,9 @@ from streaming.continuity.checkpoints import Checkpoint, Offsets, move_behind, r
 from streaming.contracts.catalog import LAST_TABLE
 from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC
+from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
-from streaming.tables.warehouse import HOW_TO_MEND
 
 KeptOffsets: TypeAlias = Callable[[str], Mapping[int, range]]
 """For a topic without the cluster's prefix the offsets that Kafka has of each partition, up to the last stable one."""

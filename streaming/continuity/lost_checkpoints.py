@@ -5,9 +5,9 @@ from controlplane.errors import PrerequisiteError
 from streaming.config import PipelineConfig
 from streaming.continuity.checkpoints import Checkpoint, read_checkpoint
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
+from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
-from streaming.tables.warehouse import HOW_TO_MEND
 
 
 def refuse_lost_checkpoints(config: PipelineConfig) -> None:

@@ -15,9 +15,9 @@ from streaming.continuity.gaps import GapsTable, KeptOffsets
 from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.contracts.catalog import LAST_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
+from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import MENDED, DriverTable
-from streaming.tables.warehouse import HOW_TO_MEND
 
 _log = structlog.get_logger(__name__)
 

@@ -23,7 +23,7 @@ _EVALUATED: Final = column(
     "evaluated_ms",
     LongType(),
     "Log time at which the rule was evaluated, in milliseconds since 1970, rounded down: the time of the newest report "
-    "that is not dated ahead of the pipeline's clock by more than a minute.",
+    "that is not dated ahead of the pipeline's clock by more than a minute, or that clock's time if all of them are.",
 )
 _DAY_OF_EVALUATION: Final = column("day", DateType(), "The day of `evaluated_ms` in UTC.")
 

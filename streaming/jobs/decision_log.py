@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 def start_decisions(session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> StreamingQuery:
     """Start the stream of ``decisions`` into its table."""
-    return start_topic_stream(session, config, DECISIONS, DecisionLogWriter(config, metrics))
+    return start_topic_stream(session, config, DECISIONS, DecisionBatchWriter(config, metrics))
 
 
 class _Expected(NamedTuple):
@@ -38,7 +38,7 @@ class _Expected(NamedTuple):
     next_seq: Seq | None
 
 
-class DecisionLogWriter:
+class DecisionBatchWriter:
     """Writes the batches of one stream. The next decision is the one after the last decision in the table."""
 
     def __init__(self, config: PipelineConfig, metrics: PipelineMetrics) -> None:
@@ -53,26 +53,26 @@ class DecisionLogWriter:
         self._expected = _Expected("", None)
         self._table: DriverTable | None = None
 
-    def write(self, batch: DataFrame, writer: str, batch_id: int) -> None:
+    def write(self, records: DataFrame, query_id: str, batch_id: int) -> None:
         """Add the decisions whose last record is in this batch, once.
 
         A batch may end within a decision of several parts. The next batch then begins with a later part, and the
         earlier parts are read again.
 
         Args:
-            batch: its records.
-            writer: the query's id: a batch is known by it and its number.
+            records: the batch.
+            query_id: that of the streaming query: a batch is known by it and its number.
             batch_id: the number, the same when the batch is repeated after a crash.
 
         Raises:
             PySparkException: of a LogContinuityError: the batch does not go on where the table ends.
         """
-        table = self._table = self._table or DriverTable(self._config.tables_dir, DECISIONS_TABLE, writer)
+        table = self._table = self._table or DriverTable(self._config.tables_dir, DECISIONS_TABLE, query_id)
         if table.has(batch_id):
             return
         behind = _behind_table(self._config)
         expected = behind or self._expected
-        skipped, first = _first_of_log(batch, expected)
+        skipped, first = _first_of_log(records, expected)
         self._foreign.inc(skipped)
         if first is None:
             # Where it is missing, the table would be taken for one that is older than its checkpoint.
@@ -80,9 +80,9 @@ class DecisionLogWriter:
             return
         record, part = first
         self._expected = _Expected(part.log_id, Seq(part.seq))
-        whole = batch.where(batch["offset"] >= record.offset)
+        whole = records.where(records["offset"] >= record.offset)
         if part.part > 0:
-            whole = self._earlier_parts(batch.sparkSession, record, part).unionByName(whole)
+            whole = self._earlier_parts(records.sparkSession, record, part).unionByName(whole)
         next_seq = None if behind is None else behind.next_seq
         written = write_decision_files(whole, part.log_id, record.offset, table.folder, next_seq)
         table.append_files(written.files.get(DECISIONS_TABLE.name, ()), batch_id)

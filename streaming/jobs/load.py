@@ -1,8 +1,11 @@
-"""The stream of load reports: their rows, dead letters, averages and candidates, each written once for a batch.
+"""The stream of load reports: their rows, dead letters, averages and candidates.
 
-A crash is harmless because of the order of the steps. Every step up to the averages can be repeated without effect.
-Candidates are a function of the averages. They are produced and added before the nodes' rows, whose smoothed usages
-record that the evaluation took place. A repeated batch therefore evaluates the same again, or finds it done.
+Rows of tables are written once for a batch. Records of the topics ``dead-letters`` and ``candidates`` are produced at
+least once, with the same key and the same content each time.
+
+A crash is harmless because of the order of the steps. Those up to the averages change no table twice. Candidates are a
+function of the averages. They are produced and added before the nodes' rows, whose smoothed usages record that the
+evaluation took place. A repeated batch therefore evaluates the same again, or finds it done.
 
 What time it is in the log is what the newest report of a batch says, by the clock of a broker. A report that is dated
 ahead of the driver's clock by more than an allowance says nothing of that; if all of them are, it is the driver's time.
@@ -40,7 +43,8 @@ from streaming.contracts.table import TableContract
 from streaming.jobs.topic_streams import start_topic_stream
 from streaming.load.batch_summary import files_of, implausible_figures, summary_of
 from streaming.load.bucket_files import bucket_files
-from streaming.load.bucket_fold import bucket_numbers, folded_files
+from streaming.load.bucket_fold import folded_files
+from streaming.load.buckets import bucket_numbers
 from streaming.load.candidates import (
     Evaluation,
     ShedRow,
@@ -71,10 +75,10 @@ _log = structlog.get_logger(__name__)
 
 def start_load(session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> StreamingQuery:
     """Start the stream of ``load-reports``, from its checkpoint and from the contents of its tables."""
-    return start_topic_stream(session, config, LOAD_REPORTS, LoadStream(session, config, metrics))
+    return start_topic_stream(session, config, LOAD_REPORTS, LoadBatchWriter(session, config, metrics))
 
 
-class LoadStream:
+class LoadBatchWriter:
     """One run of the stream. After a failed run the next one reads the nodes from their table again.
 
     Args:
@@ -94,16 +98,16 @@ class LoadStream:
         bundles = DriverTable(config.tables_dir, BUNDLE_LOAD_TABLE, "")
         self._buckets = bucket_numbers(session, bundles.bucket_count)
 
-    def write(self, records: DataFrame, writer: str, batch_id: int) -> None:
+    def write(self, records: DataFrame, query_id: str, batch_id: int) -> None:
         """Carry out every step for one batch of records of ``load-reports``.
 
         Args:
             records: the batch.
-            writer: the query's id: a batch is known by it and its number.
+            query_id: that of the streaming query: a batch is known by it and its number.
             batch_id: the number, the same when the batch is repeated after a crash.
         """
         tables = (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE)
-        reports, bundles, nodes = (self._table(each, writer) for each in tables)
+        reports, bundles, nodes = (self._table(each, query_id) for each in tables)
         clock_ms = self._clock_ms(bundles, batch_id)
         latest_ms = clock_ms + CLOCK_ALLOWANCE_MS
         weights = self._config.rules.shed.weights
@@ -118,8 +122,9 @@ class LoadStream:
             if summary.refused:
                 self._refuse(decoded, summary.refused)
             if not summary.newest_ms:
-                if not nodes.has(batch_id):  # its number there says that the batch is done
-                    nodes.append((), batch_id)
+                for table in (bundles, nodes):  # its number there, last in that of nodes, says that the batch is done
+                    if not table.has(batch_id):
+                        table.append((), batch_id)
                 return
             self._clocks.see(summary.newest_ms, clock_ms)
             if summary.has_implausible_figures:
@@ -134,14 +139,14 @@ class LoadStream:
         for node in newest_nodes(summary.incarnations):
             self._nodes[node.node_id] = node.after(self._nodes.get(node.node_id))
         now_ms = clock_ms if summary.log_time_ms is None else summary.log_time_ms
-        self._evaluate(records.sparkSession, now_ms, latest_ms, writer, batch_id)
+        self._evaluate(records.sparkSession, now_ms, latest_ms, query_id, batch_id)
         if not nodes.has(batch_id):
             nodes.replace(map(node_row, self._nodes.values()), batch_id)
 
-    def _table(self, contract: TableContract, writer: str) -> DriverTable:
-        """A table as this stream's writer sees it; its id is known with the first batch."""
+    def _table(self, contract: TableContract, query_id: str) -> DriverTable:
+        """A table as the query sees it, whose id is known with the first batch."""
         if contract.name not in self._tables:
-            self._tables[contract.name] = DriverTable(self._config.tables_dir, contract, writer)
+            self._tables[contract.name] = DriverTable(self._config.tables_dir, contract, query_id)
         return self._tables[contract.name]
 
     def _gone_bundles(self, table: DriverTable) -> GoneBundles:
@@ -168,20 +173,20 @@ class LoadStream:
         text = "figures of load reports passed over: they cannot be true"
         _log.warning(text, count=sum(counts.values()), first=[figure._asdict() for figure in first])
 
-    def _evaluate(self, session: SparkSession, now_ms: int, latest_ms: int, writer: str, batch_id: int) -> None:
+    def _evaluate(self, session: SparkSession, now_ms: int, latest_ms: int, query_id: str, batch_id: int) -> None:
         rules = self._config.rules
         last_evaluated_ms = last_evaluation_ms(self._nodes.values(), latest_ms)
         evaluated_ms = due_evaluation(now_ms, last_evaluated_ms, rules.evaluation_interval_ms)
         if evaluated_ms is None:
             return
         counted = counted_nodes(self._nodes.values(), now_ms, rules)
-        table = self._table(BUNDLE_LOAD_TABLE, writer)
+        table = self._table(BUNDLE_LOAD_TABLE, query_id)
         self._gone_bundles(table).forget(session, now_ms, batch_id)
         stored = stored_rows(bucket_files(session, table.files_of_buckets()), table.folder)
         with closing(StoredBundles(stored, counted, now_ms, rules.grace_period_ms)) as bundles:
             evaluation = evaluate(counted, bundles, evaluated_ms, last_evaluated_ms, rules)
-        self._propose(session, evaluation.splits, self._table(SPLIT_CANDIDATES_TABLE, writer), batch_id)
-        self._propose(session, evaluation.sheds, self._table(SHED_CANDIDATES_TABLE, writer), batch_id)
+        self._propose(session, evaluation.splits, self._table(SPLIT_CANDIDATES_TABLE, query_id), batch_id)
+        self._propose(session, evaluation.sheds, self._table(SHED_CANDIDATES_TABLE, query_id), batch_id)
         self._keep(evaluation)
 
     def _keep(self, evaluation: Evaluation) -> None:

@@ -24,7 +24,7 @@ from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session
 from streaming.tables.claim import claimed
 from streaming.tables.created_tables import create_missing
-from streaming.tables.warehouse import name_cluster
+from streaming.tables.tables_folder import name_cluster
 
 _log = structlog.get_logger(__name__)
 
@@ -71,6 +71,8 @@ def run(
         updated = metrics or PipelineMetrics()
         starts = ContinuousStarts(config, kept, updated)
         starts.prepare(accepts_gap=accepts_gap)
+        if stop.is_set():  # asked of Kafka, which takes a while if it does not answer, and a session takes 5 to 20 s
+            return
         session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark, reads_topics=True)
         try:
             _run_in(session, config, stop, on_started, updated, starts)

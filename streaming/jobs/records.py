@@ -15,10 +15,10 @@ def start_records(
     session: SparkSession, config: PipelineConfig, topic: str, metrics: PipelineMetrics
 ) -> StreamingQuery:
     """Start the stream of ``heartbeats``, ``membership``, ``intents`` or ``dead-letters`` into its tables."""
-    return start_topic_stream(session, config, topic, RecordStream(config, topic, metrics))
+    return start_topic_stream(session, config, topic, RecordBatchWriter(config, topic, metrics))
 
 
-class RecordStream:
+class RecordBatchWriter:
     """One run of a stream.
 
     Args:
@@ -33,17 +33,17 @@ class RecordStream:
         self._passed_over = metrics.passed_over.labels(TABLE_OF_TOPIC[topic].name)
         self._tables: list[DriverTable] = []
 
-    def write(self, records: DataFrame, writer: str, batch_id: int) -> None:
+    def write(self, records: DataFrame, query_id: str, batch_id: int) -> None:
         """Add the rows of one batch, once.
 
         Args:
             records: the batch.
-            writer: the query's id: a batch is known by it and its number.
+            query_id: that of the streaming query: a batch is known by it and its number.
             batch_id: the number, the same when the batch is repeated after a crash.
         """
-        if not self._tables:  # the writer is known with the first batch
+        if not self._tables:  # the query has its id with the first batch
             folder = self._config.tables_dir
-            self._tables = [DriverTable(folder, contract, writer) for contract in tables_of(self._topic)]
+            self._tables = [DriverTable(folder, contract, query_id) for contract in tables_of(self._topic)]
         left = [table for table in self._tables if not table.has(batch_id)]
         if not left:
             return

@@ -1,37 +1,22 @@
 """Streams that fail and are started again; and failures after which they must not be."""
 
-import re
 import traceback
-from collections.abc import Callable, Mapping
-from importlib.util import find_spec
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import structlog
 
-from controlplane.config import KafkaConfig
 from controlplane.errors import (
-    ConfigurationError,
-    ControlPlaneError,
-    InvariantViolationError,
-    LogContinuityError,
-    NotAllowedError,
-    PrerequisiteError,
     StopError,
-    UnsupportedFeatureLevelError,
     UserError,
 )
 from streaming.config import PipelineConfig
-from streaming.jobs.failures import final_error, words_of
+from streaming.jobs.failures import final_error, stopping_error, words_of
 from streaming.metrics import PipelineMetrics
 
 _log = structlog.get_logger(__name__)
 
 _LONGEST_WAIT_S: Final = 30.0
-
-_STOPPING_ERRORS: Final[Mapping[str, type[ControlPlaneError]]] = {
-    kind.__name__: kind for kind in (UnsupportedFeatureLevelError, LogContinuityError, InvariantViolationError)
-}
-"""Errors that another start would meet again. Spark reports them as text."""
 
 
 class Running(Protocol):
@@ -131,39 +116,3 @@ class RestartedStream:
 
 def _text_of(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).strip()
-
-
-def stopping_error(failure: str, kafka: KafkaConfig, read: str = "a topic") -> ControlPlaneError | None:
-    """The error in the text of a failed stream after which it must not be started again; None if there is none.
-
-    ``read`` describes what the stream reads, because Kafka's admin client does not name the topic that it was refused.
-    """
-    code = "TopicAuthorizationException"
-    if code in failure:
-        named = re.search(rf"{code}: .*topics?: \[(?P<topics>[^\]]+)\]", failure)
-        what = f"topic {named['topics']}" if named else read
-        return NotAllowedError(kafka.principal, "use", what, code)
-    refused = re.search(r"(?:Sasl|Ssl)AuthenticationException: (?P<message>[^\n]+)", failure)
-    if refused:
-        return ConfigurationError(
-            f"Kafka refuses the login of {kafka.principal}: {refused['message']}; check user, password, mechanism and "
-            "certificates in the security settings"
-        )
-    unknown = re.search(r"ModuleNotFoundError: No module named '(?P<package>\w+)(?P<inner>[\w.]*)'", failure)
-    if unknown and find_spec(unknown["package"]) is not None:  # the driver has it
-        if unknown["inner"]:
-            return PrerequisiteError(
-                f"Spark's executors have another build of {unknown['package']} than the driver, without "
-                f"{unknown['package']}{unknown['inner']}: give both the same one "
-                "(docs/how-to/run-the-pipeline-on-spark.md has the steps)"
-            )
-        return PrerequisiteError(
-            f"Spark's executors do not find the Python package {unknown['package']}: give spark-submit "
-            "--archives pipeline-env.zip#pipeline-env --conf spark.executorEnv.PYTHONPATH=pipeline-env, or install the "
-            "package on every worker (docs/how-to/run-the-pipeline-on-spark.md has the steps)"
-        )
-    for name, kind in _STOPPING_ERRORS.items():
-        found = re.search(rf"{name}: (?P<message>[^\n]+)", failure)
-        if found:
-            return kind(found["message"])
-    return None

@@ -1,8 +1,7 @@
 """How Spark reads a topic: from the checkpoint of the topic's table on, in batches that a writer puts into tables.
 
-The name under which tables know a batch's writer is the streaming query's own id, which is in the checkpoint. If the
-checkpoint is deleted, the query gets a new id, so that its new batches are not taken for old ones, and left out in
-silence.
+The name by which tables know a batch is the streaming query's own id, which is in the checkpoint. If the checkpoint is
+deleted, the query gets a new id, so that its new batches are not taken for old ones, and left out in silence.
 """
 
 from typing import Protocol
@@ -19,12 +18,12 @@ from streaming.sources import read_stream
 class BatchWriter(Protocol):
     """Writes the batches of one run of a stream."""
 
-    def write(self, records: DataFrame, writer: str, batch_id: int) -> None:
+    def write(self, records: DataFrame, query_id: str, batch_id: int) -> None:
         """Write one batch, once also if it is given again after a crash.
 
         Args:
             records: the batch, with the columns of :func:`streaming.sources.read_stream`.
-            writer: the query's id: a batch is known by it and its number.
+            query_id: that of the streaming query: a batch is known by it and its number.
             batch_id: the number, the same when the batch is repeated.
         """
 

@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.bundles.load.averages import MessageLoad
@@ -29,8 +28,7 @@ from controlplane.core.bundles.load.sample_fold import (
     unseen_bundles,
 )
 from controlplane.core.bundles.reports import BundleLoad
-from controlplane.errors import InvariantViolationError
-from streaming.bundle_columns import namespaces_of, one_chunk
+from streaming.bundle_columns import namespaces_of
 from streaming.contracts.table import BUCKET_COLUMN
 from streaming.load.before_cutoffs import before_cutoffs
 from streaming.load.bucket_files import BUNDLE_SCHEMA, read_bucket, write_bucket
@@ -40,25 +38,8 @@ from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile
 
 _WRITTEN_SCHEMA: Final = to_arrow_schema(WRITTEN_TYPE)
 _FIGURES: Final = BundleLoad._fields[1:]
-_TRIED_FOR_EACH: Final = 64
-"""How many numbers are tried for each bucket: none with its remainder among them is one case in 10^27."""
 _POSITION: Final = {"report_time_ms": "append_time_ms", "report_partition": "partition", "report_offset": "offset"}
 """Columns of a row, and those of the sample from which they come."""
-
-
-def bucket_numbers(session: SparkSession, count: int) -> tuple[int, ...]:
-    """The numbers of a table's buckets.
-
-    Spark gives a group to a task by the hash of its key. The k-th number is the least one whose hash leaves k, so that
-    each task of a number that divides ``count`` gets as many buckets as any other. With 0, 1, 2, ... one of two tasks
-    would get both of two buckets.
-    """
-    numbers = session.range(_TRIED_FOR_EACH * count).select(F.col("id").cast("int").alias("number"))
-    remainder = F.pmod(F.hash("number"), F.lit(count)).alias("remainder")
-    rows = numbers.groupBy(remainder).agg(F.min("number").alias("number")).orderBy("remainder").collect()
-    if len(rows) != count:
-        raise InvariantViolationError(f"{count} buckets have no numbers below {_TRIED_FOR_EACH * count}")
-    return tuple(row["number"] for row in rows)
 
 
 def folded_files(
@@ -136,7 +117,7 @@ def fold_bucket(stored: pa.Table, samples: pa.Table, bucket: int) -> pa.Table:
 def _numbered(stored: pa.ChunkedArray, sampled: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
     """The different names in the order in which they appear, and each row's number among them."""
     names = pa.chunked_array([*stored.chunks, *sampled.chunks], pa.string())
-    encoded = one_chunk(names).dictionary_encode()
+    encoded = names.combine_chunks().dictionary_encode()
     return encoded.dictionary, _numbers(encoded.indices)
 
 
@@ -147,7 +128,7 @@ def _bundles(stored: pa.Table, node: Numbers, count: int) -> BundleColumns:
     made.first_report_time_ms[:known] = _numbers(stored["first_report_time_ms"])
     made.moved_at_ms[:known] = _numbers(pc.fill_null(stored["moved_at_ms"], NONE))
     for name, average in (("short_term", made.short_term), ("long_term", made.long_term)):
-        rows = one_chunk(stored[name])
+        rows = stored[name].combine_chunks()
         average.sample_count[:known] = _numbers(pc.struct_field(rows, "sample_count"))
         for place, field in enumerate(MessageLoad._fields):
             average.load[place, :known] = pc.struct_field(rows, field).to_numpy(zero_copy_only=False)
@@ -155,7 +136,7 @@ def _bundles(stored: pa.Table, node: Numbers, count: int) -> BundleColumns:
 
 
 def _offsets(stored: pa.ChunkedArray) -> FoldedOffsets:
-    maps = one_chunk(stored)
+    maps = stored.combine_chunks()
     ends = maps.offsets.to_numpy()
     entries = slice(ends[0], ends[-1])
     bundle = np.repeat(np.arange(len(maps)), np.diff(ends))

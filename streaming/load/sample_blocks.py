@@ -11,11 +11,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
-from xxhash import xxh64_intdigest
 
-from controlplane.core.bundles.load.sample_fold import Numbers
 from controlplane.core.bundles.reports import BundleLoad
 from streaming.contracts.columns import spark_type
+from streaming.load.buckets import bucket_places
 
 PLACE_COLUMNS: Final = ("partition", "offset", "append_time_ms")
 """The place of a sample's report in the log."""
@@ -30,7 +29,6 @@ SAMPLE_SCHEMA: Final = pa.schema(
     ]
 )
 """A sample: a bundle of a report, with the place and the sender of the report."""
-_SEED_OF_SPARK: Final = 42
 
 
 class Block(NamedTuple):
@@ -64,18 +62,6 @@ def samples_in(blocks: pa.ChunkedArray) -> pa.Table:
     """The samples in blocks, one block after the other."""
     tables = [pa.ipc.open_stream(block.as_buffer()).read_all() for block in blocks]
     return pa.concat_tables(tables) if tables else SAMPLE_SCHEMA.empty_table()
-
-
-def bucket_places(bundle_ids: pa.ChunkedArray, count: int) -> Numbers:
-    """For each id the place of its bucket among so many, which may never change for a table.
-
-    It is what Spark's expression ``pmod(xxhash64(bundle_id), count)`` gives, by which tables were divided at first.
-    """
-    encoded = bundle_ids.combine_chunks().dictionary_encode()
-    hashes = [xxh64_intdigest(bundle_id.encode(), _SEED_OF_SPARK) for bundle_id in encoded.dictionary.to_pylist()]
-    # Spark's hashes are signed, and its remainder is that of Python: never negative.
-    places = np.array(hashes, np.uint64).view(np.int64) % count
-    return np.asarray(places[encoded.indices.to_numpy()])
 
 
 def _packed(samples: pa.Table) -> bytes:

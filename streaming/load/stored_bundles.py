@@ -64,7 +64,7 @@ class StoredBundles:
     Args:
         stored: the table's rows.
         counted: the nodes that count.
-        now_ms: log time of the newest report.
+        now_ms: log time of the evaluation.
         grace_period_ms: a bundle that changed its node within this time is not shed.
     """
 

@@ -19,7 +19,6 @@ from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.report_columns import are_plausible_reports
 from controlplane.core.bundles.load.sample_fold import Choice, Loads
 from controlplane.core.bundles.load.view import Resources
-from streaming.bundle_columns import one_chunk
 from streaming.load_history.processes import NodePlace, Process
 from streaming.storage import StoragePath
 from streaming.tables.table_files import read_in_parts
@@ -196,8 +195,8 @@ def _with_verdict(reports: pa.Table, held_ms: range) -> pa.Table:
 
 def _are_plausible(reports: pa.Table) -> Choice:
     rows = reports.combine_chunks()
-    resources = [one_chunk(rows[name]) for name in Resources._fields]
-    bundles = one_chunk(rows["bundles"])
+    resources = [rows[name].combine_chunks() for name in Resources._fields]
+    bundles = rows["bundles"].combine_chunks()
     usage, limit = (
         np.stack([pc.struct_field(each, value).to_numpy(zero_copy_only=False) for each in resources])
         for value in ("usage", "limit")

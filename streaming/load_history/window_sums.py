@@ -17,7 +17,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.sample_fold import are_plausible
-from streaming.bundle_columns import namespaces_of, one_chunk
+from streaming.bundle_columns import namespaces_of
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.load_history.processes import NodePlace, Process
 from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, loads_of, offsets_of
@@ -171,7 +171,7 @@ class _Sums:
     def _samples(self, reports: pa.Table) -> pa.Table:
         """A row for each bundle whose figures can be true, as if it were a sum."""
         rows = reports.combine_chunks()
-        bundles = one_chunk(rows["bundles"])
+        bundles = rows["bundles"].combine_chunks()
         lengths = bundles.value_lengths().to_numpy()
         samples = bundles.flatten()
         loads = loads_of(samples)

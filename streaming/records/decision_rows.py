@@ -11,7 +11,7 @@ from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvalidInputError, LogContinuityError
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.tables.warehouse import HOW_TO_MEND
+from streaming.error_texts import HOW_TO_MEND
 
 
 class LogRecord(NamedTuple):

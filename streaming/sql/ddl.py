@@ -6,7 +6,7 @@ from pathlib import Path
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.views import ALL_VIEWS
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import table_names
+from streaming.tables.tables_folder import table_names
 
 
 def statements(tables_dir: StoragePath, schema: str) -> Iterator[str]:

@@ -15,9 +15,10 @@ from deltalake.exceptions import DeltaError
 
 from controlplane.errors import UserError
 from streaming.contracts.views import View
+from streaming.error_texts import first_line
 from streaming.sql.answers import QueryResult, SqlEngine, plain, refused
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import table_names
+from streaming.tables.tables_folder import table_names
 
 _SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
@@ -93,7 +94,7 @@ class LocalEngine(SqlEngine):
         try:
             dataset = DeltaTable(str(self._tables_dir / name)).to_pyarrow_dataset()
         except DeltaError as error:
-            raise UserError(f"the table {name} cannot be read: {str(error).partition(chr(10))[0]}") from error
+            raise UserError(f"the table {name} cannot be read: {first_line(error)}") from error
         self._database.register(name, dataset)
 
     def _define(self, view: View) -> None:

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from controlplane.errors import PrerequisiteError, UserError
 from streaming.config import DELTA_CATALOG
-from streaming.java_errors import root_reason
+from streaming.error_texts import root_reason
 from streaming.sql.ddl import statements, table_location
 from streaming.sql.spark import sentence_of
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import table_names
+from streaming.tables.tables_folder import table_names
 
 HIVE_CATALOG: Final[Mapping[str, str]] = {"spark.sql.catalogImplementation": "hive"}
 """The setting of a session whose catalog outlives it; which metastore that is, Spark's other settings say."""

@@ -9,7 +9,7 @@ from streaming.sql import spark_tables
 from streaming.sql.answers import QueryResult, SqlEngine, plain
 from streaming.sql.spark_plans import require_query, shut_off
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import table_names
+from streaming.tables.tables_folder import table_names
 
 
 class SparkEngine(SqlEngine):

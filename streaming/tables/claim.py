@@ -22,8 +22,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.schema import PrimitiveType
 
 from controlplane.errors import ControlPlaneError, FencedError, PrerequisiteError
+from streaming.error_texts import NO_SPACE, full_disk
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import NO_SPACE, full_disk
 
 RENEWAL_INTERVAL_S: Final = 10.0
 """How often a claim is renewed."""

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from controlplane.errors import PrerequisiteError
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.table import BUCKET_COLUMN, COMMON_PROPERTIES, TableContract
+from streaming.error_texts import first_line
 from streaming.storage import StoragePath
 
 _BUCKET_COUNT: Final = "controlplane.bucketCount"
@@ -64,11 +65,6 @@ def stored_bucket_count(tables_dir: StoragePath, table: TableContract) -> int:
         message = f"the table {path} has lost its property {_BUCKET_COUNT}: restore it, or move the whole "
         raise PrerequisiteError(message + "folder away and start afresh")
     return int(number)
-
-
-def first_line(error: Exception) -> str:
-    """What an error of delta-rs says, without the trace that may follow."""
-    return str(error).partition("\n")[0]
 
 
 def _existing(path: StoragePath) -> DeltaTable | None:

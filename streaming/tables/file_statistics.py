@@ -70,7 +70,7 @@ def _at_most(bound: _Bound) -> _Bound:
 
 
 def _at_least(bound: _Bound) -> _Bound:
-    """The beginning of a text and a character that makes it greater than any text with this beginning."""
+    """The beginning of a text, and as many of the greatest character as make it greater than the text."""
     if not isinstance(bound, str) or len(bound) <= _TEXT_CHARACTERS:
         return bound
     rest = bound[_TEXT_CHARACTERS:]

@@ -56,6 +56,17 @@ def test_the_page_on_architecture_names_every_part_in_the_order_of_its_layers() 
     assert [level[name] for name in named] == sorted(level[name] for name in named)
 
 
+def test_the_page_on_the_pipeline_names_every_room_in_the_order_of_its_layers() -> None:
+    """A row of its table for each layer, the highest first."""
+    page = (tidy.ROOT / "docs" / "explanation" / "pipeline.md").read_text(encoding="utf-8")
+    table = page.split("| rooms of `streaming/` |")[1].split("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = [sorted(re.findall(r"`(\w+)/?`", row)) for row in rows]
+    contracts = tomllib.loads((tidy.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (layers,) = (each["layers"] for each in contracts["contracts"] if each["id"] == "streaming-layers")
+    assert named == [sorted(layer.split(" | ")) for layer in layers]
+
+
 def test_no_file_is_too_long() -> None:
     """A file is one room: a newcomer reads it in one go."""
     lengths = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in tidy.python_files()}
@@ -73,6 +84,13 @@ def test_every_test_says_what_it_checks() -> None:
     files = tidy.python_files("tests", "examples", "benchmarks")
     offenders = {_name(path): tidy.undocumented_tests(path.read_text(encoding="utf-8")) for path in files}
     assert {name: tests for name, tests in offenders.items() if tests} == {}
+
+
+def test_every_assertion_can_fail() -> None:
+    """What follows ``else`` in an assertion is the whole assertion there."""
+    files = tidy.python_files("tests")
+    offenders = {_name(path): tidy.asserts_of_literals(path.read_text(encoding="utf-8")) for path in files}
+    assert {name: asserts for name, asserts in offenders.items() if asserts} == {}
 
 
 def test_no_file_names_a_registry_or_one_machine() -> None:
@@ -112,6 +130,12 @@ def test_undocumented_test_is_found() -> None:
     """Neither a missing nor an empty docstring is a sentence; helpers need none here."""
     source = 'def test_a(): pass\ndef test_b(): """ """\ndef test_c(): """Says it."""\ndef helper(): pass\n'
     assert tidy.undocumented_tests(source) == ["test_a (line 1)", "test_b (line 2)"]
+
+
+def test_assertion_of_a_literal_is_found() -> None:
+    """A condition within the expected value is none."""
+    source = "assert a == b if c else (1, 2)\nassert a == (b if c else (1, 2))\nassert a if c else b == 1\n"
+    assert tidy.asserts_of_literals(source) == ["line 1: assert a == b if c else (1, 2)"]
 
 
 def test_foreign_names_are_found_and_neighbours_are_not() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.embedded.valkey import EmbeddedValkey
-from streaming.sources import java_client_settings
+from streaming.java_client import java_client_settings
 from tests.helpers.readme import ROOT, blocks, console_commands
 from tests.helpers.roles_at_work import DEADLINE_S, SecuredCluster, running_controller
 from tests.helpers.secured_kafka import SUPER_USER, SecuredKafka

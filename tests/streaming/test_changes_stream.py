@@ -12,7 +12,7 @@ from streaming.changes.follower import APP_ID
 from streaming.config import PipelineConfig, SparkConfig
 from streaming.contracts.changes import INTENT_ANSWERS_TABLE, SLOT_CHANGES_TABLE
 from streaming.jobs.changes import start_changes
-from streaming.jobs.restarts import stopping_error
+from streaming.jobs.failures import stopping_error
 from streaming.metrics import PipelineMetrics
 from streaming.tables.created_tables import create_missing
 from streaming.tables.driver_tables import DriverTable

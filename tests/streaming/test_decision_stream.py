@@ -17,8 +17,8 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import LogContinuityError
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.jobs.decision_log import DecisionLogWriter, start_decisions
-from streaming.jobs.restarts import stopping_error
+from streaming.jobs.decision_log import DecisionBatchWriter, start_decisions
+from streaming.jobs.failures import stopping_error
 from streaming.metrics import PipelineMetrics
 from streaming.sql.local import LocalEngine
 from streaming.tables.driver_tables import DriverTable
@@ -88,7 +88,7 @@ def test_a_repeated_batch_adds_nothing(spark: SparkSession, world: PipelineWorld
     passed_over = []
     for _ in range(2):
         registry = CollectorRegistry()
-        DecisionLogWriter(world.config(), PipelineMetrics(registry)).write(batch, "app", 1)
+        DecisionBatchWriter(world.config(), PipelineMetrics(registry)).write(batch, "app", 1)
         labels = {"stream": DECISIONS_TABLE.name}
         passed_over.append(registry.get_sample_value("controlplane_pipeline_passed_over_records_total", labels))
     assert [row["seq"] for row in world.rows(spark, DECISIONS_TABLE)] == [1, 2]
@@ -100,7 +100,7 @@ def test_a_batch_without_decisions_leaves_its_number(
     spark: SparkSession, world: PipelineWorld, values: list[bytes | None]
 ) -> None:
     """Such as one of aborted transactions alone: a table without its number is older than the checkpoint."""
-    writer = DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry()))
+    writer = DecisionBatchWriter(world.config(), PipelineMetrics(CollectorRegistry()))
     writer.write(batch_of(spark, values), "app", 0)
     table = DriverTable(world.tables_dir, DECISIONS_TABLE, "app")
     assert (table.written_version, table.is_empty) == (0, True)
@@ -110,9 +110,9 @@ def test_decisions_that_do_not_follow_the_table_are_not_written(spark: SparkSess
     """The table is an older copy, so that its checkpoint is ahead: decisions would be left out."""
     values = [part for decision in numbered(SMALL, LARGE, SMALL) for part in encode_decision(decision)]
     first, _, *later = values
-    writer = DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry()))
+    writer = DecisionBatchWriter(world.config(), PipelineMetrics(CollectorRegistry()))
     writer.write(batch_of(spark, [first]), "app", 0)
-    again = DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry()))
+    again = DecisionBatchWriter(world.config(), PipelineMetrics(CollectorRegistry()))
     with pytest.raises(PySparkException) as failed:
         again.write(batch_of(spark, [b"foreign", *later]), "app", 2)
     error = stopping_error(str(failed.value), world.kafka)
@@ -127,7 +127,7 @@ def test_a_missing_part_stops_the_pipeline(spark: SparkSession, world: PipelineW
     first, _, *others = encode_decision(LARGE, PART_BYTES)
     batch = batch_of(spark, [first, *others])
     with pytest.raises(PySparkException) as failed:
-        DecisionLogWriter(world.config(), PipelineMetrics(CollectorRegistry())).write(batch, "app", 1)
+        DecisionBatchWriter(world.config(), PipelineMetrics(CollectorRegistry())).write(batch, "app", 1)
     assert isinstance(stopping_error(str(failed.value), world.kafka), LogContinuityError)
     assert world.rows(spark, DECISIONS_TABLE) == []
 

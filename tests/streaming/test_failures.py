@@ -1,4 +1,4 @@
-"""What a failed stream says in one line; the texts are Spark's, shortened."""
+"""What a failed stream says in one line, and after which failures it is not started again; the texts are Spark's."""
 
 import dataclasses
 from pathlib import Path
@@ -6,9 +6,16 @@ from pathlib import Path
 import pytest
 
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.errors import LogUnavailableError, PrerequisiteError
+from controlplane.errors import (
+    ConfigurationError,
+    InvariantViolationError,
+    LogContinuityError,
+    LogUnavailableError,
+    NotAllowedError,
+    PrerequisiteError,
+)
 from streaming.config import PipelineConfig, SparkConfig
-from streaming.jobs.failures import final_error, words_of
+from streaming.jobs.failures import final_error, stopping_error, words_of
 from streaming.storage import ObjectPath
 
 CONFIG = PipelineConfig(
@@ -118,3 +125,32 @@ def test_a_full_disk_is_the_users_to_mend() -> None:
     """Everything else may pass by itself: Kafka is away, say."""
     assert type(final_error("m", f"x: {_NO_SPACE}")) is PrerequisiteError
     assert type(final_error("m", "x")) is LogUnavailableError
+
+
+def test_errors_that_forbid_a_restart_are_recognised() -> None:
+    """Spark reports a failure as text; what another start cannot heal must stop the pipeline under its own name."""
+    text = (
+        "[STREAM_FAILED] Query terminated: Traceback (most recent call last):\n  File x\n"
+        "controlplane.errors.LogContinuityError: part 1 of 2 stands where part 0 has to\n\tat org.apache.spark"
+    )
+    stopping = stopping_error(text, CONFIG.kafka)
+    assert type(stopping) is LogContinuityError
+    assert str(stopping) == "part 1 of 2 stands where part 0 has to"
+    assert type(stopping_error("x.InvariantViolationError: y", CONFIG.kafka)) is InvariantViolationError
+    assert stopping_error("org.apache.kafka.common.errors.TimeoutException: no answer", CONFIG.kafka) is None
+
+
+def test_what_kafka_does_not_allow_forbids_a_restart() -> None:
+    """A right that is missing or a wrong password does not pass: one sentence, instead of restarts for ever."""
+    kafka = KafkaConfig("localhost:9092", {"sasl.username": "spark", "sasl.password": "hidden"})
+    text = (
+        "x\norg.apache.kafka.common.errors.TopicAuthorizationException: Not authorized to access topics: [c.heartbeats]"
+    )
+    stopping = stopping_error(text, kafka)
+    assert type(stopping) is NotAllowedError
+    assert "does not allow User:spark to use topic c.heartbeats (TopicAuthorizationException)" in str(stopping)
+    text = "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed: Invalid username"
+    refused = stopping_error(text, kafka)
+    assert type(refused) is ConfigurationError
+    assert "Kafka refuses the login of User:spark: Authentication failed" in str(refused)
+    assert "hidden" not in f"{stopping}{refused}{kafka}"

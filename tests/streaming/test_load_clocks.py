@@ -19,7 +19,7 @@ from streaming.contracts.loads import (
     SPLIT_CANDIDATES_TABLE,
 )
 from streaming.jobs import load
-from streaming.jobs.load import LoadStream
+from streaming.jobs.load import LoadBatchWriter
 from streaming.metrics import PipelineMetrics
 from streaming.records.decode import RawRow
 from streaming.tables.created_tables import create_missing
@@ -60,7 +60,7 @@ class Run:
     def start(self) -> None:
         """A process begins."""
         self.registry = CollectorRegistry()
-        self._stream = LoadStream(self._session, self._world.config(rules=RULES), PipelineMetrics(self.registry))
+        self._stream = LoadBatchWriter(self._session, self._world.config(rules=RULES), PipelineMetrics(self.registry))
 
     def batch(self, number: int, *times_ms: int) -> None:
         """Reports of the busy node and of the idle one, appended at these times."""

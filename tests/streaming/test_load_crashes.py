@@ -23,7 +23,7 @@ from streaming.contracts.loads import (
     SPLIT_CANDIDATES_TABLE,
 )
 from streaming.contracts.records import LOAD_REPORTS_TABLE
-from streaming.jobs.load import LoadStream
+from streaming.jobs.load import LoadBatchWriter
 from streaming.metrics import PipelineMetrics
 from streaming.records.decode import RawRow
 from streaming.tables.created_tables import create_missing
@@ -83,7 +83,9 @@ def run(spark: SparkSession, world: PipelineWorld) -> Callable[[int], None]:
     config = world.config(rules=RULES)
 
     def of_batch(number: int) -> None:
-        LoadStream(spark, config, PipelineMetrics(CollectorRegistry())).write(batch(spark, number), "query", number)
+        LoadBatchWriter(spark, config, PipelineMetrics(CollectorRegistry())).write(
+            batch(spark, number), "query", number
+        )
 
     return of_batch
 
@@ -142,7 +144,7 @@ def test_a_repeated_batch_leaves_what_one_that_lived_leaves(
 def test_how_far_ended_bundles_are_handled_stands_in_the_next_batch(spark: SparkSession, world: PipelineWorld) -> None:
     """Also if none of them had a row: after a stop no process begins with the first decision again."""
     DriverTable(world.tables_dir, BUNDLE_CHANGES_TABLE, "changes").append([change("kv/gone", 0, 7)], 1)
-    stream = LoadStream(spark, world.config(rules=RULES), PipelineMetrics(CollectorRegistry()))
+    stream = LoadBatchWriter(spark, world.config(rules=RULES), PipelineMetrics(CollectorRegistry()))
     handled = []
     for number in (0, 1):
         stream.write(batch(spark, number), "query", number)

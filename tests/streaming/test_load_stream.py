@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
 from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_candidate, decode_dead_letter
@@ -24,7 +22,6 @@ from streaming.contracts.loads import (
 from streaming.contracts.records import DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE
 from streaming.jobs.load import start_load
 from streaming.jobs.records import start_records
-from streaming.load.bucket_fold import bucket_numbers
 from streaming.metrics import PipelineMetrics
 from streaming.tables.driver_tables import DriverTable
 from tests.golden.samples import damaged
@@ -118,17 +115,6 @@ def test_batches_fold_and_candidates_appear_once(spark: SparkSession, world: Pip
     assert [row["long_term"]["sample_count"] for row in world.rows(spark, BUNDLE_LOAD_TABLE)] == [1, 1, 2]
     assert (one["owned_bundle_count"], two["owned_bundle_count"]) == (2, 1)
     assert one["short_term"]["throughput_in_bytes_per_s"] == 30.0 * MIB
-
-
-@pytest.mark.parametrize("count", [1, 2, 16, 24])
-def test_every_task_gets_as_many_buckets(spark: SparkSession, count: int) -> None:
-    """Whichever number of tasks divides the number of buckets."""
-    numbers = bucket_numbers(spark, count)
-    assert len(set(numbers)) == count
-    buckets = spark.createDataFrame([(number,) for number in numbers], "bucket int")
-    for tasks in (each for each in (1, 2, 4, 8, 12) if count % each == 0):
-        placed = buckets.repartition(tasks, "bucket").groupBy(F.spark_partition_id()).count().collect()
-        assert sorted(row["count"] for row in placed) == [count // tasks] * tasks
 
 
 def test_published_thresholds_find_nothing_in_small_traffic(spark: SparkSession, world: PipelineWorld) -> None:

@@ -17,7 +17,7 @@ from controlplane.core.values.canonical import to_canonical
 from controlplane.core.values.identifiers import Epoch, Seq
 from streaming.config import PipelineConfig
 from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE, TICKS_TABLE
-from streaming.jobs.records import RecordStream, start_records
+from streaming.jobs.records import RecordBatchWriter, start_records
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.records.tick_rows import PlacedTick, ticks_of
 from streaming.tables.driver_tables import DriverTable
@@ -88,13 +88,13 @@ def test_each_table_has_a_batch_once(
         commit(table, files, version)
 
     registry = CollectorRegistry()
-    first = RecordStream(config, HEARTBEATS, PipelineMetrics(CollectorRegistry()))
+    first = RecordBatchWriter(config, HEARTBEATS, PipelineMetrics(CollectorRegistry()))
     monkeypatch.setattr(DriverTable, "append_files", commit_but_ticks)
     first.write(batches[0], "app", 0)
     with pytest.raises(KeyboardInterrupt):
         first.write(batches[1], "app", 1)
     monkeypatch.undo()
-    second = RecordStream(config, HEARTBEATS, PipelineMetrics(registry))
+    second = RecordBatchWriter(config, HEARTBEATS, PipelineMetrics(registry))
     for number in (1, 2, 2):
         second.write(batches[number], "app", number)
     offsets = [(row["partition"], row["offset"]) for row in world.rows(spark, HEARTBEATS_TABLE)]

@@ -17,7 +17,7 @@ from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import NotAllowedError
 from controlplane.kafka_rules.acls_file import Grant, Operation, Right
 from controlplane.ports import OutgoingRecord
-from streaming.jobs.restarts import stopping_error
+from streaming.jobs.failures import stopping_error
 from streaming.sinks import produce
 from streaming.sources import read_stream
 from tests.helpers.secured_kafka import SUPER_USER, SecuredKafka

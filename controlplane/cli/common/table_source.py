@@ -9,7 +9,7 @@ from controlplane.adapters.system_clock import SystemClock
 from controlplane.cli.common.extras import needs_extra
 from controlplane.inspection.source import LogSource
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import cluster_of, refuse_without_tables
+from streaming.tables.tables_folder import cluster_of, refuse_without_tables
 
 if TYPE_CHECKING:
     from streaming.records.table_log import HeldDecisions

@@ -23,7 +23,7 @@ from controlplane.cli.pipeline.mending import check, rebuild_checkpoint
 from controlplane.cli.pipeline.quiet_start import quiet_start
 from controlplane.errors import ConfigurationError
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import cluster_of, refuse_without_tables
+from streaming.tables.tables_folder import cluster_of, refuse_without_tables
 
 if TYPE_CHECKING:
     from streaming.config import SparkConfig

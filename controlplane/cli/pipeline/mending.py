@@ -21,7 +21,7 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.inspection.source import LogSource
 from controlplane.topic_reading.drain import drain
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import refuse_without_tables
+from streaming.tables.tables_folder import refuse_without_tables
 
 if TYPE_CHECKING:
     from streaming.config import PipelineConfig

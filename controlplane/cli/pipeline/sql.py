@@ -16,7 +16,7 @@ from controlplane.cli.pipeline.quiet_start import quiet_start
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import PrerequisiteError, UserError
 from streaming.storage import StoragePath
-from streaming.tables.warehouse import cluster_of, refuse_without_tables
+from streaming.tables.tables_folder import cluster_of, refuse_without_tables
 
 if TYPE_CHECKING:
     from streaming.sql.answers import SqlEngine

@@ -16,7 +16,7 @@ from controlplane.cli.root import run
 from controlplane.embedded.services import addresses_path
 from controlplane.errors import PrerequisiteError
 from streaming.sql.answers import QueryResult
-from streaming.tables.warehouse import name_cluster
+from streaming.tables.tables_folder import name_cluster
 from tests.helpers.commands import RunCommand
 
 

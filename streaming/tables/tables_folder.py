@@ -1,20 +1,11 @@
-"""The place of the tables as it is seen without Spark: which tables are there, and of which cluster."""
+"""The folder of the tables, as it is seen without Spark: which tables are there, and of which cluster."""
 
 from typing import Final
 
 from controlplane.errors import PrerequisiteError
 from streaming.storage import StoragePath
 
-HOW_TO_MEND: Final = "docs/how-to/mend-the-pipeline.md has the steps"
-"""The end of an error that only its operator can mend."""
-NO_SPACE: Final = "No space left on device"
-"""Stands in the errors of Java, Python and delta-rs on a full disk."""
 _OWNER_FILE: Final = "cluster"
-
-
-def full_disk(folder: StoragePath | str) -> str:
-    """What an operator is told of the full disk of a folder."""
-    return f"the disk of {folder} is full: make room; {HOW_TO_MEND}"
 
 
 def table_names(tables_dir: StoragePath) -> tuple[str, ...]:
