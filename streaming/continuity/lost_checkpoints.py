@@ -1,13 +1,21 @@
 """Before the streams start: whether each checkpoint belongs to the tables that its stream writes."""
 
-from controlplane.config import DECISIONS
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from controlplane.config import DECISIONS, LOAD_REPORTS
 from controlplane.errors import PrerequisiteError
 from streaming.config import PipelineConfig
 from streaming.continuity.checkpoints import Checkpoint, read_checkpoint
+from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
+from streaming.contracts.table import TableContract
 from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
 from streaming.tables.driver_tables import DriverTable
+
+_FOLDED: Final[Mapping[str, Sequence[TableContract]]] = {LOAD_REPORTS: (BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE)}
+"""The tables that a topic's stream folds its records into, which get the number of each batch."""
 
 
 def refuse_lost_checkpoints(config: PipelineConfig) -> None:
@@ -15,7 +23,8 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
 
     Raises:
         PrerequisiteError: a table has rows, and its stream has no checkpoint, a damaged one, one that is older than the
-            table, or one with which the table was not written; or a table is older than its stream's checkpoint.
+            table, or one with which the table was not written; or a table is older than its stream's checkpoint, also
+            one of loads.
         RetryableError: the checkpoints' storage does not answer.
     """
     for topic, its_table in TABLE_OF_TOPIC.items():
@@ -26,6 +35,17 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
             fault = _fault(topic, table, checkpoint, folder)
             if fault is not None:
                 raise PrerequisiteError(f"the table {contract.name} in {config.tables_dir} {fault}; {HOW_TO_MEND}")
+        if checkpoint is not None:
+            _refuse_older_loads(config, topic, checkpoint)
+
+
+def _refuse_older_loads(config: PipelineConfig, topic: str, checkpoint: Checkpoint) -> None:
+    for contract in _FOLDED.get(topic, ()):
+        if _lacks_folded(DriverTable(config.tables_dir, contract, checkpoint.query_id), checkpoint):
+            raise PrerequisiteError(
+                f"the table {contract.name} in {config.tables_dir} is older than the checkpoint {checkpoint.folder}: "
+                f"load reports that were counted would be missing in it; {HOW_TO_MEND}"
+            )
 
 
 def _fault(topic: str, table: DriverTable, checkpoint: Checkpoint | None, folder: StoragePath) -> str | None:
@@ -44,13 +64,30 @@ def _fault(topic: str, table: DriverTable, checkpoint: Checkpoint | None, folder
     return None
 
 
+def _lacks_folded(table: DriverTable, checkpoint: Checkpoint) -> bool:
+    """Whether batches that are committed are missing in a table of loads.
+
+    One without a number of this stream is new, or has not had a batch since the checkpoint was made anew: the making
+    counts as batch 0.
+    """
+    committed = _committed(checkpoint)
+    if table.written_version is None:
+        return table.was_written_by_another and committed > 0
+    return table.written_version < committed
+
+
+def _committed(checkpoint: Checkpoint) -> int:
+    """The newest batch that is committed; -1: none is."""
+    return -1 if checkpoint.batch is None else checkpoint.batch - (not checkpoint.is_committed)
+
+
 def _is_older(topic: str, table: DriverTable, checkpoint: Checkpoint) -> bool:
     """Whether a table lacks a batch that is committed: each batch leaves its number in each table, also without rows.
 
     In folders that an earlier version wrote, batches without decisions have left none in ``decisions``. So that table
     is told by its numbers alone whether it is empty; its stream compares the decisions' own numbers.
     """
-    committed = -1 if checkpoint.batch is None else checkpoint.batch - (not checkpoint.is_committed)
+    committed = _committed(checkpoint)
     if table.written_version is None:
         # A second table of a topic may have come with an upgrade, and of nothing that was read nothing is missing.
         return table.contract is TABLE_OF_TOPIC[topic] and committed >= 0 and any(checkpoint.begin.values())

@@ -95,6 +95,8 @@ def _refuse_taken_back(tables_dir: StoragePath, topic: str) -> None:
 def _take_back_partial_batches(tables_dir: StoragePath, topic: str, query_id: str, kept: Mapping[int, range]) -> None:
     """Give the table that is ahead of the stream's others the version at the newest batch that all of them have."""
     first, last = (DriverTable(tables_dir, each, query_id) for each in (TABLE_OF_TOPIC[topic], LAST_TABLE[topic]))
+    if first.was_written_by_another and last.was_written_by_another:
+        return  # under this id, which is that of an earlier checkpoint, none of the newest batches was written
     ahead, batch = _ahead(first, last, is_of_records=LAST_TABLE[topic] in tables_of(topic))
     if ahead is None:
         return
@@ -114,13 +116,13 @@ def _take_back_partial_batches(tables_dir: StoragePath, topic: str, query_id: st
 def _ahead(first: DriverTable, last: DriverTable, *, is_of_records: bool) -> tuple[DriverTable | None, int]:
     """The table that has batches which the other one has not, and the newest batch that both have.
 
-    A kill leaves one batch more in the first table. Tables of records differ by more if they were restored from copies
-    of different times. Averages are not written from records of former batches again, and a table that never had a
-    batch came with an upgrade.
+    A kill leaves one batch more in the first table. The tables differ by more if they were restored from copies of
+    different times. What the averages have of a batch that is read again does not count in them twice. A table that
+    never had a batch came with an upgrade.
     """
     of_first, of_last = first.written_version, last.written_version
     if of_first is not None and not last.has(of_first):
-        return first, of_first - 1 if of_last is None or not is_of_records else of_last
+        return first, of_first - 1 if of_last is None else of_last
     if is_of_records and of_last is not None and not first.has(of_last):
         return last, -1 if of_first is None else of_first
     return None, -1

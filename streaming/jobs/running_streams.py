@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import takewhile
+from itertools import chain, repeat, takewhile
 from typing import Final
 
 from streaming.config import PipelineConfig
@@ -12,6 +12,8 @@ from streaming.jobs.restarts import RestartedStream
 from streaming.tables.maintenance import maintain
 
 _LOOK_INTERVAL_S: Final = 0.5
+_FIRST_MAINTENANCE_S: Final = 60.0
+"""How long after a start the tables are maintained first: a process that lives less than the interval does it, too."""
 _LAST_TABLE_S: Final = 2.0
 """How long the end waits for the table that is maintained: most take less. The process may end within a call of
 delta-rs; but if a call returns just while Python is ending, the process crashes, without harm to the table."""
@@ -69,8 +71,10 @@ def _maintained(config: PipelineConfig, stop: threading.Event) -> Iterator[Seque
     ended, errors = threading.Event(), list[BaseException]()
 
     def take_turns() -> None:
+        interval_s = config.maintenance_interval_ms / 1_000
+        waits_s = chain([min(interval_s, _FIRST_MAINTENANCE_S)], repeat(interval_s))
         try:
-            while not ended.wait(config.maintenance_interval_ms / 1_000):
+            while not ended.wait(next(waits_s)):
                 maintain(
                     config.tables_dir,
                     keep_days=config.keep_days,

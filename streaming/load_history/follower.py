@@ -47,10 +47,8 @@ class LoadHistoryFollower:
         self._window_ms = window_ms
         self._reports = DriverTable(tables_dir, LOAD_REPORTS_TABLE, "")
         self._history = DriverTable(tables_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
-        found = (
-            (partition, self._history.position(position_name(partition))) for partition in range(self._known_count())
-        )
-        self._positions = {partition: offset for partition, offset in found if offset is not None}
+        names = {position_name(partition): partition for partition in range(self._known_count())}
+        self._positions = {names[name]: offset for name, offset in self._history.positions(names).items()}
         self.has_more = False
         """Whether the last step left windows that had ended."""
         self._ended_ms = 0
@@ -142,8 +140,8 @@ class LoadHistoryFollower:
         return self._history.written_version or 0
 
     def _known_processes(self, places: Iterable[NodePlace]) -> dict[NodePlace, int]:
-        found = ((place, self._history.position(_process(place))) for place in places)
-        return {place: number for place, number in found if number is not None}
+        names = {_process(place): place for place in places}
+        return {names[name]: number for name, number in self._history.positions(names).items()}
 
 
 def _ends(parts: Iterable[FilePart]) -> dict[int, int]:

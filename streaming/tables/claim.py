@@ -164,8 +164,10 @@ class Claim:
         except CommitFailedError:
             self._refresh()
             newest = self._newest()
-            # An earlier renewal may have come to be although its answer did not come.
-            return newest is not None and newest.token == self._holder.token
+            if newest is None or newest.token != self._holder.token:
+                return False
+            # An earlier renewal came to be although its answer did not come.
+            self._commit(self._holder)
         return True
 
     def release(self) -> None:

@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
-from controlplane.errors import FencedError, InvariantViolationError
+from controlplane.errors import FencedError, InvariantViolationError, LogContinuityError
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
+from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
+from streaming.tables.app_transactions import app_transactions
 from streaming.tables.created_tables import stored_bucket_count
 from streaming.tables.table_files import WrittenFile
 
@@ -27,6 +29,8 @@ MENDED: Final = "controlplane.mended"
 """Stands in a commit that takes a table back, and after which its writers go on where it is then."""
 _LATEST_COMMITS: Final = 8
 """Among how many the last one that changed rows is searched: those of maintenance may follow it."""
+_ASKED_EACH: Final = 8
+"""Up to so many names are asked of delta-rs one by one, which reads the log for each; more are looked up in one go."""
 
 
 class DriverTable:
@@ -48,6 +52,7 @@ class DriverTable:
         self._schema = pa.schema(self._table.schema().to_arrow())
         self._writer = zlib.crc32(app_id.encode())
         self._positions: dict[str, int | None] = {}
+        self._seen_version = self._table.version()
         self.position(app_id)
         self.position(LAST_WRITER)
 
@@ -105,8 +110,21 @@ class DriverTable:
     def position(self, name: str) -> int | None:
         """The number that was last written under a name, as this writer saw it first or wrote it; None: none was."""
         if name not in self._positions:
-            self._positions[name] = self._table.transaction_version(name)
+            self._positions.update(self._stored([name]))
         return self._positions[name]
+
+    def positions(self, names: Iterable[str]) -> Mapping[str, int]:
+        """Those of :meth:`position` that were written, of many names."""
+        asked = list(names)
+        self._positions.update(self._stored([name for name in asked if name not in self._positions]))
+        found = ((name, self._positions[name]) for name in asked)
+        return {name: number for name, number in found if number is not None}
+
+    def _stored(self, names: Sequence[str]) -> Mapping[str, int | None]:
+        """What stands in the table's log, up to the version that is open."""
+        written = app_transactions(self.folder, self._table.version()) if len(names) > _ASKED_EACH else None
+        find = self._table.transaction_version if written is None else written.get
+        return {name: find(name) for name in names}
 
     def files(self, facts: Sequence[str]) -> Sequence[Mapping[str, Any]]:
         """The present files.
@@ -219,8 +237,9 @@ class DriverTable:
         """
         positions = {**written, LAST_WRITER: self._writer}
         self._table.update_incremental()  # maintenance commits, too, and removes what only an older version needs
-        for name in positions:
-            stored, known = self._table.transaction_version(name), self._positions.get(name)
+        self._refuse_taken_back()
+        for name, stored in self._stored(list(positions)).items():
+            known = self._positions.get(name)
             if stored != known:
                 raise FencedError(
                     f"the table {self.folder} was written by another process: it is at {stored} of {name}, and this "
@@ -229,3 +248,19 @@ class DriverTable:
         yield CommitProperties(app_transactions=[Transaction(name, number) for name, number in positions.items()])
         self._table.update_incremental()
         self._positions.update(positions)
+        self._seen_version += self._table.version() == self._seen_version + 1
+
+    def _refuse_taken_back(self) -> None:
+        """Refuse to go on behind a RESTORE by another program, which leaves every position as it was."""
+        further = self._table.version() - self._seen_version
+        if further > 0 and any(map(_takes_back, self._table.history(further))):
+            raise LogContinuityError(
+                f"the table {self.folder} was given an older version while the pipeline ran: rows that were written "
+                f"are gone; {HOW_TO_MEND}"
+            )
+        self._seen_version += further
+
+
+def _takes_back(commit: Mapping[str, Any]) -> bool:
+    """Whether a commit of another program gives a table an older version, as Delta's RESTORE does."""
+    return commit.get("operation") == "RESTORE" and MENDED not in commit

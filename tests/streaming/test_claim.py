@@ -14,7 +14,7 @@ import pytest
 from controlplane.errors import FencedError, PrerequisiteError
 from streaming.storage import ObjectPath, StoragePath
 from streaming.tables import claim as claims
-from streaming.tables.claim import CLAIM_LASTS_S, Claim, Holder, claimed
+from streaming.tables.claim import CLAIM_LASTS_S, RENEWAL_INTERVAL_S, Claim, Holder, claimed
 from streaming.tables.created_tables import create_missing
 from tests.helpers.s3_server import s3_server
 
@@ -164,14 +164,19 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_renewal_whose_answer_was_lost_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commit came to be, and what it said did not come back."""
-    claim = Claim(tmp_path, elsewhere("a"))
-    claim.take(Clock().wait)
+    """The commit came to be, and what it said did not come back; the next one counts from its own time on."""
+    clock = Clock()
+    claim = Claim(tmp_path, elsewhere("a"), clock)
+    claim.take(clock.wait)
 
     with monkeypatch.context() as patch:
-        patch.setattr(claim, "_refresh", failing("away"))
+        patch.setattr(Claim, "_renewed_at_s", property(lambda _: 0.0, failing("the answer is lost")), raising=False)
+        clock.wait(RENEWAL_INTERVAL_S)
         claim.renew()
+    clock.wait(RENEWAL_INTERVAL_S)
     claim.renew()
+    clock.wait(CLAIM_LASTS_S - 1)
+    claim.refuse_lapsed()
     claim.renew()
 
     def renew_meanwhile(_: float) -> bool:

@@ -13,6 +13,7 @@ from controlplane.errors import PrerequisiteError
 from streaming.config import PipelineConfig, SparkConfig
 from streaming.continuity.checkpoints import make_checkpoint
 from streaming.continuity.lost_checkpoints import refuse_lost_checkpoints
+from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import DECISIONS_TABLE, MEMBERSHIP_TABLE, TABLE_OF_TOPIC, TICKS_TABLE, tables_of
 from streaming.contracts.table import TableContract
 from streaming.records.tick_rows import PlacedTick
@@ -56,13 +57,13 @@ def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
 class Written:
     """A stream's checkpoint with batches that are committed, each of which is in every table of its topic."""
 
-    def __init__(self, tables_dir: Path, topic: str, begin: int = 7) -> None:
+    def __init__(self, tables_dir: Path, topic: str, begin: int = 7, batches: int = 3) -> None:
         self.folder = tables_dir
         self.config = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), tables_dir, SparkConfig(jars=()))
         self.checkpoint = local(self.config.checkpoint_dir(TABLE_OF_TOPIC[topic].name))
         self.query_id = make_checkpoint(self.checkpoint, self.config.cluster.topic(topic), {0: begin})
         self.tables = tables_of(topic)
-        for batch in range(3):
+        for batch in range(batches):
             self.write(batch, *self.tables)
             self.note(batch, "offsets", "commits")
 
@@ -70,6 +71,11 @@ class Written:
         """A batch without rows, into some tables."""
         for table in tables:
             DriverTable(self.folder, table, self.query_id).append_files((), batch)
+
+    def fold(self, batch: int, *tables: TableContract) -> None:
+        """A batch that changes no averages."""
+        for table in tables:
+            DriverTable(self.folder, table, self.query_id).append((), batch)
 
     def note(self, batch: int, *names: str) -> None:
         """What Spark writes before and after a batch."""
@@ -139,6 +145,31 @@ def test_a_table_that_was_taken_back_is_refused(tables_dir: Path, topic: str) ->
         assert "was taken back to an older version, and not its checkpoint" in written.refusal()
         written.write(batch, *written.tables)
         written.note(batch, "offsets", "commits")
+
+
+@pytest.mark.parametrize("table", [BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE], ids=lambda table: table.name)
+def test_a_table_of_loads_that_is_an_older_copy_is_refused(
+    tables_dir: Path, tmp_path: Path, table: TableContract
+) -> None:
+    """Reports between the copy and the checkpoint would be missing in the averages; one that begins anew has none."""
+    written = Written(tables_dir, LOAD_REPORTS)
+    sentence = f"the table {table.name} in {tables_dir} is older than the checkpoint"
+    written.fold(1, table)
+    assert sentence in written.refusal()
+    written.fold(2, BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE)
+    assert written.refusal() == ""
+    written.empty(table)
+    assert written.refusal() == ""
+    DriverTable(tables_dir, table, "the query of a former checkpoint").append((), 7)
+    assert sentence in written.refusal()
+
+
+def test_loads_may_be_those_of_a_former_checkpoint_until_the_first_batch(tables_dir: Path) -> None:
+    """A checkpoint that is made anew leaves them as they are."""
+    written = Written(tables_dir, LOAD_REPORTS, batches=1)
+    for table in (BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE):
+        DriverTable(tables_dir, table, "the query of a former checkpoint").append((), 7)
+    assert written.refusal() == ""
 
 
 def test_a_second_table_may_be_newer_than_its_checkpoint(tables_dir: Path) -> None:

@@ -6,7 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -34,20 +34,25 @@ from tests.helpers.report_table import ReportTable, random_reports
 
 
 def test_maintenance_joins_files_and_keeps_rows(tables_dir: Path) -> None:
-    """Each batch leaves a file; maintenance joins them without touching a row."""
+    """Each batch leaves a file for each day; maintenance joins them without touching a row.
+
+    Also those of days that are long over: a table that is made anew from Kafka's log gets rows of all days.
+    """
     # The others only take time.
     for table in ALL_TABLES:
         if table is not MEMBERSHIP_TABLE:
             shutil.rmtree(tables_dir / table.name)
-    for batch_id in range(3):
-        add_membership_rows(tables_dir, 2, batch_id)
+    now = datetime.now(UTC)
+    days = (now.date(), now.date() - timedelta(days=30))
+    for batch_id in range(6):
+        add_membership_rows(tables_dir, 2, batch_id, days[batch_id % 2])
     folder = tables_dir / MEMBERSHIP_TABLE.name
-    assert len(DeltaTable(folder).file_uris()) == 3
-    maintain(tables_dir, datetime.now(UTC))
-    assert is_one_file(folder)
+    assert len(DeltaTable(folder).file_uris()) == 6
+    maintain(tables_dir, now)
+    assert len(DeltaTable(folder).file_uris()) == len(days)
     kept = DriverTable(tables_dir, MEMBERSHIP_TABLE, "")
-    assert kept.rows().num_rows == 6
-    assert kept.rows(pc.field("offset") == 1).num_rows == 3, "what is told of the joined file is right"
+    assert kept.rows().num_rows == 12
+    assert kept.rows(pc.field("offset") == 1).num_rows == 6, "what is told of the joined files is right"
 
 
 def test_files_that_no_version_needs_are_removed(tmp_path: Path) -> None:
@@ -74,6 +79,24 @@ def test_files_that_no_version_needs_are_removed(tmp_path: Path) -> None:
     assert sorted(kept.rows()["seq"].to_pylist()) == [0, 1, 2]
     assert is_one_file(tmp_path / NODE_CHANGES_TABLE.name)
     assert (orphan.exists(), young.exists()) == (False, True)
+
+
+def test_nothing_is_removed_where_the_storage_dates_files_long_ago(tmp_path: Path) -> None:
+    """A file that an executor has just written would look old; the storage's clock is a day behind the driver's."""
+    create_missing(tmp_path, bucket_count=2)
+    for table in ALL_TABLES:
+        if table is not SLOTS_TABLE:
+            shutil.rmtree(tmp_path / table.name)
+    written = tmp_path / SLOTS_TABLE.name / "bucket=1" / "part-of-a-batch.parquet"
+    written.parent.mkdir()
+    written.write_bytes(b"not committed yet")
+    os.utime(written, (0, 0))
+    with capture_logs() as told:
+        maintain(tmp_path, datetime.now(UTC) + timedelta(days=1))
+    assert written.exists()
+    assert [round(each["behind_s"], -2) for each in told if "behind_s" in each] == [86_400]
+    maintain(tmp_path, datetime.now(UTC))
+    assert not written.exists()
 
 
 def test_days_that_are_not_kept_are_forgotten(tmp_path: Path) -> None:

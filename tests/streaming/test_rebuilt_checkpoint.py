@@ -196,6 +196,19 @@ def test_a_crash_behind_the_taking_back_is_mended(tmp_path: Path, monkeypatch: p
     assert damaged.rebuilt() == FIRST[-1].offset + 1
 
 
+def test_the_id_of_an_earlier_checkpoint_takes_nothing_back(tmp_path: Path) -> None:
+    """The checkpoint that was made anew is gone as a whole, and the one before it still lies beside it.
+
+    Under its id one table has a batch more than the other one, and both have many rows that were written since.
+    """
+    damaged = Damaged(tmp_path, ("heartbeats",))
+    damaged.rebuilt()
+    write(tmp_path, damaged.query_id, 1, SECOND, ("heartbeats", "ticks"))
+    shutil.rmtree(damaged.checkpoint)
+    assert damaged.rebuilt() == SECOND[-1].offset + 1
+    assert there(tmp_path) == [record.offset for record in RECORDS]
+
+
 def test_without_its_id_the_tables_are_taken_as_they_are(tmp_path: Path) -> None:
     """Nothing tells which batch was the newest."""
     folder, checkpoint = tmp_path / "delta", tmp_path / "delta" / "_checkpoints" / "heartbeats"

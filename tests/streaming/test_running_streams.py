@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -91,6 +92,18 @@ def test_a_table_that_takes_long_delays_neither_the_end_nor_restarts(config: Pip
         ("table maintained", DECISIONS_TABLE.name),
         ("maintenance failed and is tried again later", MEMBERSHIP_TABLE.name),
     ]
+
+
+def test_a_process_that_lives_less_than_the_interval_maintains_its_tables(
+    config: PipelineConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or one that is started again every half hour would never remove a file."""
+    monkeypatch.setattr("streaming.jobs.running_streams._FIRST_MAINTENANCE_S", 0.01)
+    hourly = replace(config, maintenance_interval_ms=3_600_000)
+    stop, starts = threading.Event(), Starts()
+    with capture_logs() as told, running(partial(run_streams, hourly, [restarted(starts)], stop, lambda: None)):
+        poll_until(lambda: DEAD_LETTERS_TABLE.name in [line.get("table") for line in told])
+        stop.set()
 
 
 class Panic(BaseException):
