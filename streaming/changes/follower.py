@@ -24,7 +24,7 @@ from streaming.contracts.records import DECISIONS_TABLE
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
 from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 
 APP_ID: Final = "controlplane.changes"
 """The name of this writer in the commits of its tables."""
@@ -65,8 +65,8 @@ class ChangesFollower:
         self._decisions = DeltaTable(str(tables_dir / DECISIONS_TABLE.name))
         self._seen_version: int | None = None
 
-        def opened(contract: TableContract) -> DriverTable:
-            return DriverTable(tables_dir, contract, APP_ID)
+        def opened(contract: TableContract) -> TableWriter:
+            return TableWriter(tables_dir, contract, APP_ID)
 
         self._writers: tuple[_Writer, ...] = (
             *(_Pair(each, opened(each.changes_table), opened(each.present_table)) for each in (SLOTS, BUNDLES)),
@@ -145,7 +145,7 @@ def _decided(row: TableRow) -> Decided:
 class _Rows:
     """Writes a table whose rows follow from one decision each."""
 
-    def __init__(self, table: DriverTable, rows_of: Callable[[Decided], Iterable[TableRow]]) -> None:
+    def __init__(self, table: TableWriter, rows_of: Callable[[Decided], Iterable[TableRow]]) -> None:
         self._table = table
         self.position = _position(table)
         self._rows_of = rows_of
@@ -166,7 +166,7 @@ class _Rows:
 class _Pair:
     """Writes a table of changes, and then the one of present rows."""
 
-    def __init__(self, subject: Subject[Any, Any], changes: DriverTable, present: DriverTable) -> None:
+    def __init__(self, subject: Subject[Any, Any], changes: TableWriter, present: TableWriter) -> None:
         self._changes = changes
         self._present = present
         self.position = _position(present)
@@ -194,7 +194,7 @@ class _Pair:
             self._changes.append(new, end)
             self._changes_position = end
         if keys or unwritten:
-            self._present.replace_in_buckets(subject.key, folded.present, buckets, end)
+            self._present.merge_rows(subject.key, folded.present, buckets, end)
         self.position = end
 
     def _before(self, keys: set[Any], buckets: set[int]) -> dict[Any, TableRow]:
@@ -205,6 +205,6 @@ class _Pair:
         return {row[name]: row for row in self._present.rows(there).to_pylist()}
 
 
-def _position(table: DriverTable) -> int:
+def _position(table: TableWriter) -> int:
     version = table.written_version
     return _NONE if version is None else version

@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 import xxhash
 
 from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.bundles.names import namespace_of
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import SlotId
 from streaming.changes.written_rows import WrittenRows
@@ -102,7 +103,7 @@ class Subject(Generic[Key, Written]):
 
     def named(self, key: Key) -> TableRow:
         """What a key says beside itself: the namespace of a bundle."""
-        return {"namespace": str(key).rpartition("/")[0]} if "namespace" in self.present_table.columns else {}
+        return {"namespace": namespace_of(str(key))} if "namespace" in self.present_table.columns else {}
 
 
 def _slot_values(row: Slot) -> TableRow:

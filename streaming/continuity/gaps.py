@@ -11,11 +11,12 @@ from controlplane.errors import LogContinuityError
 from streaming.config import PipelineConfig
 from streaming.continuity.checkpoints import Checkpoint, Offsets, move_behind, read_checkpoint
 from streaming.contracts.catalog import LAST_TABLE
+from streaming.contracts.days import day_of_ms
 from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 
 KeptOffsets: TypeAlias = Callable[[str], Mapping[int, range]]
 """For a topic without the cluster's prefix the offsets that Kafka has of each partition, up to the last stable one."""
@@ -86,7 +87,7 @@ class GapsTable:
 
     def __init__(self, tables_dir: StoragePath) -> None:
         """Open it."""
-        self._table = DriverTable(tables_dir, GAPS_TABLE, _APP_ID)
+        self._table = TableWriter(tables_dir, GAPS_TABLE, _APP_ID)
 
     def recorded(self, topic: str) -> list[Gap]:
         """The gaps of a topic, in order."""
@@ -99,7 +100,7 @@ class GapsTable:
         new = [rest for gap in gaps if (rest := unrecorded(gap, self.recorded(gap.topic))) is not None]
         if not new:
             return
-        day = datetime.fromtimestamp(found_at_ms / 1_000, UTC).date()
+        day = day_of_ms(found_at_ms)
         rows = [
             (gap.topic, gap.partition, gap.offsets.start, gap.offsets.stop - 1, read_until_ms, found_at_ms, day)
             for gap in new
@@ -152,7 +153,7 @@ def written_up_to(config: PipelineConfig, topic: str, checkpoint: Checkpoint) ->
     """The next offset of each partition that is not in the tables: a batch may be in them that is not committed."""
     last = LAST_TABLE.get(topic, TABLE_OF_TOPIC[topic])
     batch = checkpoint.batch
-    is_written = batch is not None and DriverTable(config.tables_dir, last, checkpoint.query_id).has(batch)
+    is_written = batch is not None and TableWriter(config.tables_dir, last, checkpoint.query_id).has(batch)
     return checkpoint.end if is_written else checkpoint.begin
 
 

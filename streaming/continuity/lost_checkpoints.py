@@ -11,8 +11,8 @@ from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.contracts.table import TableContract
 from streaming.error_texts import HOW_TO_MEND
-from streaming.storage import StoragePath
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 
 _FOLDED: Final[Mapping[str, Sequence[TableContract]]] = {LOAD_REPORTS: (BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE)}
 """The tables that a topic's stream folds its records into, which get the number of each batch."""
@@ -31,8 +31,7 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
         folder = config.checkpoint_dir(its_table.name)
         checkpoint = read_checkpoint(folder, config.cluster.topic(topic))
         for contract in tables_of(topic):
-            table = DriverTable(config.tables_dir, contract, "" if checkpoint is None else checkpoint.query_id)
-            fault = _fault(topic, table, checkpoint, folder)
+            fault = _fault(config, topic, contract, checkpoint)
             if fault is not None:
                 raise PrerequisiteError(f"the table {contract.name} in {config.tables_dir} {fault}; {HOW_TO_MEND}")
         if checkpoint is not None:
@@ -41,18 +40,20 @@ def refuse_lost_checkpoints(config: PipelineConfig) -> None:
 
 def _refuse_older_loads(config: PipelineConfig, topic: str, checkpoint: Checkpoint) -> None:
     for contract in _FOLDED.get(topic, ()):
-        if _lacks_folded(DriverTable(config.tables_dir, contract, checkpoint.query_id), checkpoint):
+        if _lacks_folded(TableWriter(config.tables_dir, contract, checkpoint.query_id), checkpoint):
             raise PrerequisiteError(
                 f"the table {contract.name} in {config.tables_dir} is older than the checkpoint {checkpoint.folder}: "
                 f"load reports that were counted would be missing in it; {HOW_TO_MEND}"
             )
 
 
-def _fault(topic: str, table: DriverTable, checkpoint: Checkpoint | None, folder: StoragePath) -> str | None:
+def _fault(config: PipelineConfig, topic: str, contract: TableContract, checkpoint: Checkpoint | None) -> str | None:
+    folder = config.checkpoint_dir(TABLE_OF_TOPIC[topic].name)
     held = f"holds rows and its checkpoint {folder}"
     harm = "going on would add records a second time, or leave some out"
     if checkpoint is None or checkpoint.batch is None:
-        return None if table.is_empty else f"{held} is gone: {harm}"
+        return None if StoredTable(config.tables_dir, contract).is_empty else f"{held} is gone: {harm}"
+    table = TableWriter(config.tables_dir, contract, checkpoint.query_id)
     if table.was_written_by_another:
         return f"{held} is not the one with which it was written: {harm}"
     if (table.written_version or 0) > checkpoint.batch:
@@ -64,7 +65,7 @@ def _fault(topic: str, table: DriverTable, checkpoint: Checkpoint | None, folder
     return None
 
 
-def _lacks_folded(table: DriverTable, checkpoint: Checkpoint) -> bool:
+def _lacks_folded(table: TableWriter, checkpoint: Checkpoint) -> bool:
     """Whether batches that are committed are missing in a table of loads.
 
     One without a number of this stream is new, or has not had a batch since the checkpoint was made anew: the making
@@ -81,7 +82,7 @@ def _committed(checkpoint: Checkpoint) -> int:
     return -1 if checkpoint.batch is None else checkpoint.batch - (not checkpoint.is_committed)
 
 
-def _is_older(topic: str, table: DriverTable, checkpoint: Checkpoint) -> bool:
+def _is_older(topic: str, table: TableWriter, checkpoint: Checkpoint) -> bool:
     """Whether a table lacks a batch that is committed: each batch leaves its number in each table, also without rows.
 
     In folders that an earlier version wrote, batches without decisions have left none in ``decisions``. So that table

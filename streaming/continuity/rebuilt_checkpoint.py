@@ -17,7 +17,8 @@ from streaming.contracts.catalog import LAST_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
-from streaming.tables.driver_tables import MENDED, DriverTable
+from streaming.tables.stored_table import MENDED, StoredTable
+from streaming.tables.table_writer import TableWriter
 
 _log = structlog.get_logger(__name__)
 
@@ -73,7 +74,7 @@ def rebuild_checkpoint(
         begin[gap.partition] = max(begin.get(gap.partition, 0), gap.offsets.stop)
     made = make_checkpoint(folder, cluster.topic(topic), begin)
     for table in tables_of(topic):
-        DriverTable(tables_dir, table, made).append_files((), 0)
+        TableWriter(tables_dir, table, made).append_files((), 0)
     return RebuiltCheckpoint(begin, former)
 
 
@@ -83,7 +84,7 @@ def _refuse_taken_back(tables_dir: StoragePath, topic: str) -> None:
     if len(tables) == 1:
         return
     for table in tables:
-        if DriverTable(tables_dir, table, "").was_taken_back:
+        if StoredTable(tables_dir, table).was_taken_back:
             names = " and ".join(each.name for each in tables)
             raise PrerequisiteError(
                 f"the table {table.name} in {tables_dir} was taken back to an older version, and does not tell "
@@ -94,7 +95,7 @@ def _refuse_taken_back(tables_dir: StoragePath, topic: str) -> None:
 
 def _take_back_partial_batches(tables_dir: StoragePath, topic: str, query_id: str, kept: Mapping[int, range]) -> None:
     """Give the table that is ahead of the stream's others the version at the newest batch that all of them have."""
-    first, last = (DriverTable(tables_dir, each, query_id) for each in (TABLE_OF_TOPIC[topic], LAST_TABLE[topic]))
+    first, last = (TableWriter(tables_dir, each, query_id) for each in (TABLE_OF_TOPIC[topic], LAST_TABLE[topic]))
     if first.was_written_by_another and last.was_written_by_another:
         return  # under this id, which is that of an earlier checkpoint, none of the newest batches was written
     ahead, batch = _ahead(first, last, is_of_records=LAST_TABLE[topic] in tables_of(topic))
@@ -113,7 +114,7 @@ def _take_back_partial_batches(tables_dir: StoragePath, topic: str, query_id: st
         raise PrerequisiteError(f"{message}; {HOW_TO_MEND}") from error
 
 
-def _ahead(first: DriverTable, last: DriverTable, *, is_of_records: bool) -> tuple[DriverTable | None, int]:
+def _ahead(first: TableWriter, last: TableWriter, *, is_of_records: bool) -> tuple[TableWriter | None, int]:
     """The table that has batches which the other one has not, and the newest batch that both have.
 
     A kill leaves one batch more in the first table. The tables differ by more if they were restored from copies of

@@ -23,7 +23,7 @@ from streaming.continuity.gaps import GapsTable, KeptOffsets, gaps_between, refu
 from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE, tables_of
 from streaming.contracts.table import TableContract
-from streaming.records.decision_rows import LogRecord, part_of
+from streaming.records.decision_rows import part_of
 from streaming.records.decode import RawRow, decode_payload
 from streaming.tables.maintenance import kept_from_ms
 from streaming.tables.newest_decision import newest_decision
@@ -227,7 +227,7 @@ def _decided(config: PipelineConfig, records: Iterable[RawRow]) -> Iterator[RawR
     log_id = "" if newest is None else newest.log_id
 
     def begins_within(record: RawRow) -> bool:
-        part = part_of(LogRecord(*record[:5]), log_id)
+        part = part_of(record, log_id)
         return part is None or part.part > 0
 
     assembler = DecisionAssembler(log_id=log_id)

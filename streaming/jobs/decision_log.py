@@ -13,11 +13,11 @@ from streaming.contracts.records import DECISIONS_TABLE
 from streaming.jobs.topic_streams import start_topic_stream
 from streaming.metrics import PipelineMetrics
 from streaming.records.decision_files import write_decision_files
-from streaming.records.decision_rows import LogRecord, Part, part_of
-from streaming.records.decode import as_bytes
+from streaming.records.decision_rows import Part, part_of
+from streaming.records.decode import RawRow, as_bytes
 from streaming.sources import read_range
-from streaming.tables.driver_tables import DriverTable
 from streaming.tables.newest_decision import newest_decision
+from streaming.tables.table_writer import TableWriter
 
 _FIRST_LOOK: Final = 1
 _NEXT_LOOK: Final = 64
@@ -51,7 +51,7 @@ class DecisionBatchWriter:
         self._config = config
         self._foreign = metrics.passed_over.labels(DECISIONS_TABLE.name)
         self._expected = _Expected("", None)
-        self._table: DriverTable | None = None
+        self._table: TableWriter | None = None
 
     def write(self, records: DataFrame, query_id: str, batch_id: int) -> None:
         """Add the decisions whose last record is in this batch, once.
@@ -67,7 +67,7 @@ class DecisionBatchWriter:
         Raises:
             PySparkException: of a LogContinuityError: the batch does not go on where the table ends.
         """
-        table = self._table = self._table or DriverTable(self._config.tables_dir, DECISIONS_TABLE, query_id)
+        table = self._table = self._table or TableWriter(self._config.tables_dir, DECISIONS_TABLE, query_id)
         if table.has(batch_id):
             return
         behind = _behind_table(self._config)
@@ -88,7 +88,7 @@ class DecisionBatchWriter:
         table.append_files(written.files.get(DECISIONS_TABLE.name, ()), batch_id)
         self._foreign.inc(written.passed_over)
 
-    def _earlier_parts(self, session: SparkSession, first: LogRecord, part: Part) -> DataFrame:
+    def _earlier_parts(self, session: SparkSession, first: RawRow, part: Part) -> DataFrame:
         """The records from the decision's first part on. They are right before ``first``, except for foreign ones.
 
         There are none if Kafka no longer has the first part, or never had it.
@@ -114,7 +114,7 @@ def _behind_table(config: PipelineConfig) -> _Expected | None:
     return None if last is None else _Expected(last.log_id, Seq(last.seq + 1))
 
 
-def _first_of_log(batch: DataFrame, expected: _Expected) -> tuple[int, tuple[LogRecord, Part] | None]:
+def _first_of_log(batch: DataFrame, expected: _Expected) -> tuple[int, tuple[RawRow, Part] | None]:
     """The number of foreign records at the start of the batch, and the first record of the log with its part."""
     looked_at = 0
     in_order = batch.orderBy("offset")
@@ -131,7 +131,5 @@ def _first_of_log(batch: DataFrame, expected: _Expected) -> tuple[int, tuple[Log
         looked_at += len(rows)
 
 
-def _record(row: Row) -> LogRecord:
-    return LogRecord(
-        row["partition"], row["offset"], row["append_time_ms"], as_bytes(row["key"]), as_bytes(row["value"])
-    )
+def _record(row: Row) -> RawRow:
+    return RawRow(row["partition"], row["offset"], row["append_time_ms"], as_bytes(row["key"]), as_bytes(row["value"]))

@@ -41,7 +41,7 @@ from streaming.contracts.loads import (
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.jobs.topic_streams import start_topic_stream
-from streaming.load.batch_summary import files_of, implausible_figures, summary_of
+from streaming.load.batch_summary import implausible_figures, summary_of
 from streaming.load.bucket_files import bucket_files
 from streaming.load.bucket_fold import folded_files
 from streaming.load.buckets import bucket_numbers
@@ -55,15 +55,17 @@ from streaming.load.candidates import (
     evaluate,
     last_evaluation_ms,
 )
-from streaming.load.decoding import decoded_reports, sample_blocks
+from streaming.load.decoded_rows import block_rows, refused_rows, report_files
+from streaming.load.decoding import decoded_reports
 from streaming.load.gone_bundles import GoneBundles
 from streaming.load.proposals import proposed_before
-from streaming.load.rows import node_of, node_row
+from streaming.load.state_rows import node_of, node_row
 from streaming.load.stored_bundles import StoredBundles, stored_rows
 from streaming.metrics import PipelineMetrics
 from streaming.records.decode import KEY_VALUE_TYPE, dead_letter_records
 from streaming.sinks import produce
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 
 _CLOCK_MS: Final = "controlplane.bundle_load.clock_ms"
 """The name under which the driver's clock stands in the commit of a batch's averages."""
@@ -92,10 +94,10 @@ class LoadBatchWriter:
         self._metrics = metrics
         self._clocks = BrokerClocks(LOAD_REPORTS, metrics.clock_ahead.labels(LOAD_REPORTS_TABLE.name))
         self._gone: GoneBundles | None = None
-        self._tables: dict[str, DriverTable] = {}
-        rows = DriverTable(config.tables_dir, BROKER_LOAD_TABLE, "").rows().to_pylist()
+        self._tables: dict[str, TableWriter] = {}
+        rows = StoredTable(config.tables_dir, BROKER_LOAD_TABLE).rows().to_pylist()
         self._nodes = {node.node_id: node for node in map(node_of, rows)}
-        bundles = DriverTable(config.tables_dir, BUNDLE_LOAD_TABLE, "")
+        bundles = StoredTable(config.tables_dir, BUNDLE_LOAD_TABLE)
         self._buckets = bucket_numbers(session, bundles.bucket_count)
 
     def write(self, records: DataFrame, query_id: str, batch_id: int) -> None:
@@ -118,7 +120,7 @@ class LoadBatchWriter:
         try:
             summary = summary_of(decoded, latest_ms)
             if not reports.has(batch_id):
-                reports.append_files(files_of(decoded), batch_id)
+                reports.append_files(report_files(decoded), batch_id)
             if summary.refused:
                 self._refuse(decoded, summary.refused)
             if not summary.newest_ms:
@@ -131,9 +133,9 @@ class LoadBatchWriter:
                 self._tell_implausible_figures(decoded)
             if not bundles.has(batch_id):
                 ends = cutoffs(summary.incarnations, self._nodes)
-                files = folded_files(sample_blocks(decoded), bundles.folder, bundles.files_of_buckets(), ends)
+                files = folded_files(block_rows(decoded), bundles.folder, bundles.files_of_buckets(), ends)
                 positions = {_CLOCK_MS: clock_ms, **self._gone_bundles(bundles).position}
-                bundles.replace_buckets(files, batch_id, positions)
+                bundles.replace_bucket_files(files, batch_id, positions)
         finally:
             decoded.unpersist()
         for node in newest_nodes(summary.incarnations):
@@ -143,23 +145,23 @@ class LoadBatchWriter:
         if not nodes.has(batch_id):
             nodes.replace(map(node_row, self._nodes.values()), batch_id)
 
-    def _table(self, contract: TableContract, query_id: str) -> DriverTable:
+    def _table(self, contract: TableContract, query_id: str) -> TableWriter:
         """A table as the query sees it, whose id is known with the first batch."""
         if contract.name not in self._tables:
-            self._tables[contract.name] = DriverTable(self._config.tables_dir, contract, query_id)
+            self._tables[contract.name] = TableWriter(self._config.tables_dir, contract, query_id)
         return self._tables[contract.name]
 
-    def _gone_bundles(self, table: DriverTable) -> GoneBundles:
+    def _gone_bundles(self, table: TableWriter) -> GoneBundles:
         self._gone = self._gone or GoneBundles(self._config.tables_dir, table)
         return self._gone
 
-    def _clock_ms(self, table: DriverTable, batch_id: int) -> int:
+    def _clock_ms(self, table: TableWriter, batch_id: int) -> int:
         """The driver's clock at the beginning of a batch, also if the batch is repeated after its commit."""
         recorded_ms = table.position(_CLOCK_MS)
         return recorded_ms if recorded_ms is not None and table.has(batch_id) else time.time_ns() // 1_000_000
 
     def _refuse(self, decoded: DataFrame, refused: Mapping[str, int]) -> None:
-        letters = dead_letter_records(decoded.where("refusal IS NOT NULL"), LOAD_REPORTS)
+        letters = dead_letter_records(refused_rows(decoded), LOAD_REPORTS)
         produce(letters, self._config.kafka, self._config.cluster.topic(DEAD_LETTERS))
         for reason, count in refused.items():
             self._metrics.dead_letters.labels(reason).inc(count)
@@ -198,7 +200,7 @@ class LoadBatchWriter:
             )
 
     def _propose(
-        self, session: SparkSession, rows: Sequence[SplitRow] | Sequence[ShedRow], table: DriverTable, batch_id: int
+        self, session: SparkSession, rows: Sequence[SplitRow] | Sequence[ShedRow], table: TableWriter, batch_id: int
     ) -> None:
         """Produce and add the candidates whose evidence is new: a bundle without a new report was proposed before."""
         if not rows or table.has(batch_id):

@@ -8,7 +8,7 @@ from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
 from streaming.jobs.topic_streams import start_topic_stream
 from streaming.metrics import PipelineMetrics
 from streaming.records.record_files import write_record_files
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 
 
 def start_records(
@@ -31,7 +31,7 @@ class RecordBatchWriter:
         self._config = config
         self._topic = topic
         self._passed_over = metrics.passed_over.labels(TABLE_OF_TOPIC[topic].name)
-        self._tables: list[DriverTable] = []
+        self._tables: list[TableWriter] = []
 
     def write(self, records: DataFrame, query_id: str, batch_id: int) -> None:
         """Add the rows of one batch, once.
@@ -43,7 +43,7 @@ class RecordBatchWriter:
         """
         if not self._tables:  # the query has its id with the first batch
             folder = self._config.tables_dir
-            self._tables = [DriverTable(folder, contract, query_id) for contract in tables_of(self._topic)]
+            self._tables = [TableWriter(folder, contract, query_id) for contract in tables_of(self._topic)]
         left = [table for table in self._tables if not table.has(batch_id)]
         if not left:
             return

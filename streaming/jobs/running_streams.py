@@ -59,7 +59,7 @@ def _maintained(config: PipelineConfig, stop: threading.Event) -> Iterator[Seque
     """Maintain the tables within the block, from time to time, in a thread of its own: one table may take minutes.
 
     It may commit beside the streams, which commit in threads of their own, too. It opens each table for itself, as each
-    writer does (:mod:`streaming.tables.driver_tables`), and its commits name no writer, so none takes them for those
+    writer does (:mod:`streaming.tables.table_writer`), and its commits name no writer, so none takes them for those
     of another process. Joined and removed files keep Delta from no commit of a stream. Forgotten days do if they go in
     the milliseconds between a writer's look and its append: the stream is started again, and repeats its batch. If a
     commit of the maintenance is refused, the next turn does what it left. So a turn that outlasts the block, and with

@@ -13,10 +13,28 @@ from controlplane.core.bundles.load.plausible import Implausible
 from controlplane.core.bundles.load.reported_state import NodeState, Position
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import ResourceUsage
-from streaming.tables.table_files import WrittenFile
+from streaming.load.decoded_rows import record_rows, usable_rows
 
 _TOLD_FIGURES: Final = 10
 """How many figures that cannot be true are told with their values."""
+
+
+class _Group(NamedTuple):
+    """Records of one reason, or of one node, incarnation and partition, in the order of the columns that Spark returns.
+
+    There is one for each node, and a field of Spark's own row is searched for by its name each time.
+    """
+
+    reason: str | None
+    node_id: str
+    incarnation: int
+    partition: int
+    record_count: int
+    first: Row | None
+    newest: Row | None
+    newest_ms: int
+    log_time_ms: int | None
+    implausible_count: int
 
 
 class BatchSummary(NamedTuple):
@@ -56,11 +74,11 @@ def summary_of(decoded: DataFrame, latest_ms: int) -> BatchSummary:
         F.col("figures.reported").alias("reported"),
     )
     is_plausible = F.col("figures.is_plausible")
-    records = decoded.where("bucket IS NULL AND file IS NULL")
-    rows = (
-        records.groupBy("refusal.reason", "node_id", "incarnation", "partition")
+    grouped = (
+        record_rows(decoded)
+        .groupBy("refusal.reason", "node_id", "incarnation", "partition")
         .agg(
-            F.count(F.lit(1)).alias("count"),
+            F.count(F.lit(1)).alias("record_count"),
             F.min(F.when(is_plausible, place)).alias("first"),
             F.max(F.when(is_plausible, header)).alias("newest"),
             F.max("append_time_ms").alias("newest_ms"),
@@ -69,60 +87,51 @@ def summary_of(decoded: DataFrame, latest_ms: int) -> BatchSummary:
         )
         .collect()
     )
-    usable = [row for row in rows if row["reason"] is None]
+    groups = [_Group._make(row) for row in grouped]
+    usable = [group for group in groups if group.reason is None]
     refused: Counter[str] = Counter()
     newest_ms: dict[int, int] = {}
-    for row in rows:
-        if row["reason"] is not None:
-            refused[row["reason"]] += row["count"]
+    for group in groups:
+        if group.reason is not None:
+            refused[group.reason] += group.record_count
         else:
-            newest_ms[row["partition"]] = max(row["newest_ms"], newest_ms.get(row["partition"], row["newest_ms"]))
+            newest_ms[group.partition] = max(group.newest_ms, newest_ms.get(group.partition, group.newest_ms))
     return BatchSummary(
         refused,
-        [_incarnation(row) for row in usable],
+        [_incarnation(group) for group in usable],
         newest_ms,
-        max((row["log_time_ms"] for row in usable if row["log_time_ms"] is not None), default=None),
-        any(row["implausible_count"] > 0 for row in usable),
+        max((group.log_time_ms for group in usable if group.log_time_ms is not None), default=None),
+        any(group.implausible_count > 0 for group in usable),
     )
-
-
-def files_of(decoded: DataFrame) -> list[WrittenFile]:
-    """The files of ``load_reports`` that the tasks of a batch have written."""
-    return [WrittenFile(*row["file"]) for row in decoded.where("file IS NOT NULL").select("file").collect()]
 
 
 def implausible_figures(decoded: DataFrame) -> tuple[Mapping[str, int], Sequence[Implausible]]:
     """How often each figure cannot be true, by its name, and the first ones in the order of the log."""
-    figures = decoded.where("figures IS NOT NULL").select(
-        *Position._fields, F.explode("figures.implausible").alias("figure")
-    )
+    figures = usable_rows(decoded).select(*Position._fields, F.explode("figures.implausible").alias("figure"))
     counts = figures.groupBy("figure.name").count().collect()
     first = figures.orderBy(*Position._fields, "figure").limit(_TOLD_FIGURES).collect()
     return {row["name"]: row["count"] for row in counts}, [Implausible(*row["figure"]) for row in first]
 
 
-def _incarnation(row: Row) -> IncarnationReports:
-    first, newest = row["first"], row["newest"]
+def _incarnation(group: _Group) -> IncarnationReports:
+    first, newest = group.first, group.newest
     return IncarnationReports(
-        row["node_id"],
-        row["incarnation"],
-        None if first is None else _position(first, row["partition"]),
-        None if newest is None else _node(row, newest),
+        group.node_id,
+        group.incarnation,
+        None if first is None else Position(first[1], group.partition, first[0]),
+        None if newest is None else _node(group, newest),
     )
 
 
-def _position(place: Row, partition: int) -> Position:
-    return Position(place["append_time_ms"], partition, place["offset"])
-
-
-def _node(row: Row, newest: Row) -> NodeState:
+def _node(group: _Group, newest: Row) -> NodeState:
+    offset, append_time_ms, *resources, version, bundle_count, weighted_usage, reported = newest
     return NodeState(
-        row["node_id"],
-        _position(newest, row["partition"]),
-        row["incarnation"],
-        Resources(*(ResourceUsage(*newest[name]) for name in Resources._fields)),
-        newest["version"],
-        newest["weighted_usage"],
-        newest["bundle_count"],
-        MessageLoad(*newest["reported"]),
+        group.node_id,
+        Position(append_time_ms, group.partition, offset),
+        group.incarnation,
+        Resources(*(ResourceUsage(*resource) for resource in resources)),
+        version,
+        weighted_usage,
+        bundle_count,
+        MessageLoad(*reported),
     )

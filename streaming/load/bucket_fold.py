@@ -34,7 +34,8 @@ from streaming.load.before_cutoffs import before_cutoffs
 from streaming.load.bucket_files import BUNDLE_SCHEMA, read_bucket, write_bucket
 from streaming.load.sample_blocks import samples_in
 from streaming.storage import StoragePath
-from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile
+from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile, written_files
+from streaming.worker_setup import set_up_worker
 
 _WRITTEN_SCHEMA: Final = to_arrow_schema(WRITTEN_TYPE)
 _FIGURES: Final = BundleLoad._fields[1:]
@@ -48,7 +49,7 @@ def folded_files(
     """Write the rows of every bucket that has samples which count, after them; one file each.
 
     Args:
-        blocks: those of a batch, as :func:`streaming.load.decoding.sample_blocks` returns them.
+        blocks: those of a batch, as :func:`streaming.load.decoded_rows.block_rows` returns them.
         folder: that of ``bundle_load``.
         stored: the files of each bucket before them.
         cutoffs: of the batch's processes of which not every report counts.
@@ -56,11 +57,12 @@ def folded_files(
     before = dict(stored)
 
     def fold(of_bucket: pa.Table) -> pa.Table:
+        set_up_worker()
         samples = before_cutoffs(samples_in(of_bucket["samples"]), cutoffs)
         written = [_fold_into_file(samples, of_bucket["bucket"][0], folder, before)] if samples.num_rows else []
         return pa.Table.from_batches(written, _WRITTEN_SCHEMA)
 
-    return [WrittenFile(*row) for row in blocks.groupBy("bucket").applyInArrow(fold, WRITTEN_TYPE).collect()]
+    return written_files(blocks.groupBy("bucket").applyInArrow(fold, WRITTEN_TYPE))
 
 
 def _fold_into_file(

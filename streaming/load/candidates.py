@@ -6,7 +6,7 @@ bundles of the nodes that it would let shed are fetched in its place, until it n
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Final, NamedTuple, Protocol
 
 from controlplane.config import LOAD_REPORTS
@@ -19,6 +19,7 @@ from controlplane.core.bundles.shedding.threshold import MEAN_USAGE, SMOOTHED_US
 from controlplane.core.bundles.splitting import limits
 from controlplane.core.bundles.splitting.limits import MeasuredBundle, SplitChoice, SplitLimits, choose_splits
 from streaming.config import LoadRuleConfig
+from streaming.contracts.days import day_of_ms
 
 _GREATEST_LONG: Final = 2**63 - 1
 _STAND_IN: Final = BundleHistory(full_averages(MessageLoad(*(float("inf"),) * 4)))
@@ -227,11 +228,6 @@ def _measured(bundle: BundleState) -> MeasuredBundle:
         bundle.averages.long_term.load.message_rate_per_s,
         bundle.averages.long_term.load.throughput_bytes_per_s,
     )
-
-
-def day_of_ms(time_ms: int) -> date:
-    """The UTC day of a time in milliseconds since 1970."""
-    return datetime.fromtimestamp(time_ms / 1000, UTC).date()
 
 
 def _head(action: str, bundle: BundleState, evaluated_ms: int) -> tuple[str, str, int, date, str, str]:

@@ -10,46 +10,27 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from controlplane.codec.framing import Framing
 from controlplane.config import LOAD_REPORTS
-from controlplane.core.bundles.load.report_figures import ReportFigures, report_figures
+from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.report_columns import figures_of_reports
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, LoadReport
-from controlplane.garbage_collection import collect_seldom
-from streaming.contracts.columns import spark_type
 from streaming.contracts.records import LOAD_REPORT_COLUMNS, LOAD_REPORTS_TABLE
+from streaming.load.decoded_rows import DECODED_TYPE
 from streaming.load.sample_blocks import PLACE_COLUMNS, SAMPLE_SCHEMA, Block, blocks_of
-from streaming.records.decode import REFUSAL_TYPE, RawRow, decode_payload, framing_of
+from streaming.records.decode import RawRow, decode_payload, framing_of
 from streaming.records.record_rows import raw_records
 from streaming.storage import StoragePath
 from streaming.tables.day_files import DayFiles
-from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile, file_rows
+from streaming.tables.table_files import WrittenFile, file_rows
+from streaming.worker_setup import set_up_worker
 
-DECODED_TYPE: Final = StructType(
-    [
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("append_time_ms", LongType()),
-        StructField("refusal", REFUSAL_TYPE),
-        StructField("value", BinaryType()),
-        StructField("node_id", StringType()),
-        StructField("incarnation", LongType()),
-        StructField("version", StringType()),
-        StructField("resources", spark_type(Resources)),
-        StructField("figures", spark_type(ReportFigures)),
-        StructField("bucket", IntegerType()),
-        StructField("samples", BinaryType()),
-        StructField("file", WRITTEN_TYPE),
-    ]
-)
-"""A row is one of four: a refused record (``refusal``, ``value``), a usable one (``figures``, ``resources``,
-``version``), a block of the bundles of usable ones (``bucket``, ``samples``), or a file of ``load_reports``
-(``file``)."""
 _ARROW: Final = to_arrow_schema(DECODED_TYPE)
 _REPORT_ROW: Final = to_arrow_schema(LOAD_REPORTS_TABLE.schema)
 _PAYLOAD: Final = pa.struct([_REPORT_ROW.field(name) for name in LOAD_REPORT_COLUMNS.struct.fieldNames()])
@@ -77,7 +58,7 @@ def decoded_reports(
     reports_folder: StoragePath,
     buckets: Sequence[int],
 ) -> DataFrame:
-    """The records of ``load-reports`` with the columns of :data:`DECODED_TYPE`.
+    """The records of ``load-reports`` with the columns of :data:`streaming.load.decoded_rows.DECODED_TYPE`.
 
     Each task writes its part of ``load_reports``, and tells of the files last. A task that is repeated writes others.
 
@@ -98,11 +79,6 @@ def decoded_reports(
     return records.select(*RawRow._fields).mapInArrow(decode, DECODED_TYPE)
 
 
-def sample_blocks(decoded: DataFrame) -> DataFrame:
-    """The blocks of a batch, in columns ``bucket`` and ``samples``."""
-    return decoded.where("bucket IS NOT NULL").select(*Block._fields)
-
-
 def _decode_all(
     batches: Iterable[pa.RecordBatch],
     schema_ids: tuple[tuple[int, str], ...],
@@ -110,7 +86,7 @@ def _decode_all(
     reports_folder: StoragePath,
     buckets: tuple[int, ...],
 ) -> Iterator[pa.RecordBatch]:
-    collect_seldom()
+    set_up_worker()
     framing = framing_of(schema_ids)
     files = DayFiles(reports_folder, LOAD_REPORTS_TABLE)
     for batch in batches:
@@ -130,6 +106,8 @@ def decode_batch(batch: pa.RecordBatch, framing: Framing, weights: ResourceWeigh
     usable = pa.array([number for number, report in enumerate(found) if report is not None], pa.int64())
     place = [batch.column(name) for name in PLACE_COLUMNS]
     bundles = _bundles([report.bundles for report in reports])
+    loads = np.stack([pc.struct_field(bundles.flatten(), name).to_numpy() for name in MessageLoad._fields])
+    figures = iter(figures_of_reports(reports, loads, weights))
     return DecodedBatch(
         _rows(
             batch.num_rows,
@@ -140,7 +118,7 @@ def decode_batch(batch: pa.RecordBatch, framing: Framing, weights: ResourceWeigh
             incarnation=[None if report is None else report.incarnation for report in found],
             version=[None if report is None else report.version for report in found],
             resources=[None if report is None else _resources(report) for report in found],
-            figures=[None if report is None else report_figures(report, weights) for report in found],
+            figures=[None if report is None else next(figures) for report in found],
         ),
         _samples(reports, bundles, [column.take(usable) for column in place]),
         _report_rows(reports, bundles, [column.take(usable) for column in place]),

@@ -19,8 +19,9 @@ from streaming.broker_clocks import CLOCK_ALLOWANCE_MS
 from streaming.contracts.changes import BUNDLE_CHANGES_TABLE, BUNDLES_TABLE
 from streaming.load.bucket_files import bucket_files, read_buckets, write_bucket
 from streaming.storage import StoragePath
-from streaming.tables.driver_tables import DriverTable
-from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile, written_files
+from streaming.tables.table_writer import TableWriter
 
 REST_MS: Final = 600_000
 """For how long a bundle has to have ended, and no report to have named it, until its row is forgotten."""
@@ -40,10 +41,10 @@ class GoneBundles:
         table: ``bundle_load``, as its writer sees it.
     """
 
-    def __init__(self, tables_dir: StoragePath, table: DriverTable) -> None:
+    def __init__(self, tables_dir: StoragePath, table: TableWriter) -> None:
         """See how far the table is."""
-        self._changes = DriverTable(tables_dir, BUNDLE_CHANGES_TABLE, "")
-        self._bundles = DriverTable(tables_dir, BUNDLES_TABLE, "")
+        self._changes = StoredTable(tables_dir, BUNDLE_CHANGES_TABLE)
+        self._bundles = StoredTable(tables_dir, BUNDLES_TABLE)
         self._table = table
         handled_seq = table.position(_ENDED_SEQ)
         self._handled_seq = _NONE if handled_seq is None else handled_seq
@@ -68,7 +69,7 @@ class GoneBundles:
             files = files_without(buckets, self._table.folder, gone, now_ms)
         self._handled_seq = handled_seq
         if files:
-            self._table.replace_buckets(files, version, self.position)
+            self._table.replace_bucket_files(files, version, self.position)
 
     def _next(self, now_ms: int) -> tuple[frozenset[str], int]:
         """The bundles whose rows are to be looked for, and the decision up to which that is for the last time.
@@ -107,7 +108,7 @@ def files_without(
     """
     kept_ms = range(now_ms - REST_MS, now_ms + CLOCK_ALLOWANCE_MS + 1)
     write = functools.partial(_write_without, folder=folder, bundle_ids=sorted(bundle_ids), kept_ms=kept_ms)
-    return [WrittenFile(*row) for row in buckets.mapInArrow(write, WRITTEN_TYPE).collect()]
+    return written_files(buckets.mapInArrow(write, WRITTEN_TYPE))
 
 
 def _write_without(

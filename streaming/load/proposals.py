@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import pyarrow.compute as pc
 
 from streaming.config import LoadRuleConfig
-from streaming.load.candidates import ShedRow, SplitRow, day_of_ms
-from streaming.tables.driver_tables import DriverTable
+from streaming.contracts.days import day_of_ms
+from streaming.load.candidates import ShedRow, SplitRow
+from streaming.tables.table_writer import TableWriter
 
 
 def proposed_before(
-    table: DriverTable, rows: Sequence[SplitRow] | Sequence[ShedRow], rules: LoadRuleConfig
+    table: TableWriter, rows: Sequence[SplitRow] | Sequence[ShedRow], rules: LoadRuleConfig
 ) -> frozenset[str]:
     """The ids of those candidates that are in the table. An id names the report on which the candidate rests.
 

@@ -24,7 +24,7 @@ from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throu
 from controlplane.core.bundles.splitting.limits import SplitLimits
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE, MESSAGE_LOAD_TYPE
 from streaming.load.bucket_files import read_buckets
-from streaming.load.rows import bundle_of
+from streaming.load.state_rows import bundle_of
 from streaming.storage import StoragePath
 
 _GROUP: Final = "node_group"

@@ -23,7 +23,8 @@ from streaming.load_history.report_heads import FilePart, read_heads, read_held
 from streaming.load_history.unread_files import FILE_FACTS, end_of_step_ms, unread_files
 from streaming.load_history.window_sums import Chosen, write_sums
 from streaming.storage import StoragePath
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 
 APP_ID: Final = "controlplane.bundle_load_history"
 """The name of this writer in the commits of its table; under it stands the number of partitions."""
@@ -45,8 +46,8 @@ class LoadHistoryFollower:
         """Open the tables, and see how far the history is."""
         self._session = session
         self._window_ms = window_ms
-        self._reports = DriverTable(tables_dir, LOAD_REPORTS_TABLE, "")
-        self._history = DriverTable(tables_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
+        self._reports = StoredTable(tables_dir, LOAD_REPORTS_TABLE)
+        self._history = TableWriter(tables_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
         names = {position_name(partition): partition for partition in range(self._known_count())}
         self._positions = {names[name]: offset for name, offset in self._history.positions(names).items()}
         self.has_more = False

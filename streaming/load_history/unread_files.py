@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from streaming.tables.day_files import start_of_day_ms
+from streaming.contracts.days import start_of_day_ms
 
 FILE_FACTS: Final = (
     "path",

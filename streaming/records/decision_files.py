@@ -11,7 +11,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.values.identifiers import Seq
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.records.decision_rows import LogRecord, decision_rows
+from streaming.records.decision_rows import decision_rows
+from streaming.records.decode import RawRow
 from streaming.records.record_rows import table_of
 from streaming.storage import StoragePath
 from streaming.tables.day_files import TASK_RESULT_TYPE, BatchFiles, DayFiles, batch_files, task_result
@@ -33,7 +34,7 @@ def write_decision_files(
         next_seq: the decision that has to come first; None if the table is empty.
     """
     write = partial(_write, log_id=log_id, begin_offset=begin_offset, folder=folder, next_seq=next_seq)
-    in_order = records.select(*LogRecord._fields).coalesce(1).sortWithinPartitions("offset")
+    in_order = records.select(*RawRow._fields).coalesce(1).sortWithinPartitions("offset")
     return batch_files(in_order.mapInArrow(write, TASK_RESULT_TYPE))
 
 
@@ -42,7 +43,7 @@ def _write(
 ) -> Iterator[pa.RecordBatch]:
     foreign: list[int] = []
 
-    def count(record: LogRecord) -> None:
+    def count(record: RawRow) -> None:
         if record.offset >= begin_offset:  # those before were counted with the batch before
             foreign.append(record.offset)
 
@@ -54,6 +55,6 @@ def _write(
     yield task_result({DECISIONS_TABLE.name: files.close()}, len(foreign))
 
 
-def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRecord]:
+def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[RawRow]:
     for batch in batches:
-        yield from map(LogRecord._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        yield from map(RawRow._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -1,7 +1,6 @@
 """Records of the decision log to the rows of ``decisions``."""
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 from controlplane.codec.decisions import DecisionAssembler
@@ -10,18 +9,10 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvalidInputError, LogContinuityError
+from streaming.contracts.days import day_of_ms
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.error_texts import HOW_TO_MEND
-
-
-class LogRecord(NamedTuple):
-    """One record of ``decisions``."""
-
-    partition: int
-    offset: int
-    append_time_ms: int
-    key: bytes | None
-    value: bytes | None
+from streaming.records.decode import RawRow
 
 
 class Part(NamedTuple):
@@ -32,7 +23,7 @@ class Part(NamedTuple):
     part: int
 
 
-def part_of(record: LogRecord, log_id: str, next_seq: Seq | None = None) -> Part | None:
+def part_of(record: RawRow, log_id: str, next_seq: Seq | None = None) -> Part | None:
     """The decision and part of a record; None if the record is foreign.
 
     Args:
@@ -52,9 +43,9 @@ def part_of(record: LogRecord, log_id: str, next_seq: Seq | None = None) -> Part
 
 
 def decision_rows(
-    records: Iterable[LogRecord],
+    records: Iterable[RawRow],
     log_id: str = "",
-    on_foreign: Callable[[LogRecord], None] = lambda _: None,
+    on_foreign: Callable[[RawRow], None] = lambda _: None,
     next_seq: Seq | None = None,
 ) -> Iterator[tuple[object, ...]]:
     """One row for each decision that is whole in these records. Foreign records are skipped.
@@ -93,7 +84,7 @@ def decision_rows(
             part_count = 0
 
 
-def _discontinued(record: LogRecord, fault: str) -> LogContinuityError:
+def _discontinued(record: RawRow, fault: str) -> LogContinuityError:
     return LogContinuityError(
         f"{DECISIONS}[{record.partition}]@{record.offset} does not continue the table {DECISIONS_TABLE.name}: {fault}. "
         "'controlplane log verify' says whether the log itself is whole. If it is, and the table or its checkpoint was "
@@ -101,7 +92,7 @@ def _discontinued(record: LogRecord, fault: str) -> LogContinuityError:
     )
 
 
-def _row(decision: Decision, record: LogRecord, part_count: int) -> tuple[object, ...]:
+def _row(decision: Decision, record: RawRow, part_count: int) -> tuple[object, ...]:
     certificate = decision.certificate
     planned: tuple[object, ...] = (None,) * 6
     if certificate is not None:
@@ -118,7 +109,7 @@ def _row(decision: Decision, record: LogRecord, part_count: int) -> tuple[object
         record.partition,
         record.offset,
         record.append_time_ms,
-        datetime.fromtimestamp(record.append_time_ms / 1000, UTC).date(),
+        day_of_ms(record.append_time_ms),
         decision.seq,
         decision.term,
         decision.epoch,

@@ -6,13 +6,13 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from controlplane.garbage_collection import collect_seldom
 from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.records.decode import RawRow, framing_of
 from streaming.records.record_rows import raw_records, record_rows, table_of, without_day
 from streaming.records.tick_rows import PlacedTick, tick_rows
 from streaming.storage import StoragePath
 from streaming.tables.day_files import TASK_RESULT_TYPE, BatchFiles, DayFiles, batch_files, task_result
+from streaming.worker_setup import set_up_worker
 
 
 def write_record_files(
@@ -37,7 +37,7 @@ def _write(
     schema_ids: tuple[tuple[int, str], ...],
     folders: Mapping[str, StoragePath],
 ) -> Iterator[pa.RecordBatch]:
-    collect_seldom()
+    set_up_worker()
     contract = TABLE_OF_TOPIC[topic]
     framing = framing_of(schema_ids)
     files, ticks, refused = DayFiles(folders[contract.name], contract), list[PlacedTick](), 0

@@ -4,7 +4,6 @@ A task that is repeated writes others. The driver commits those of the tasks tha
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,23 +12,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from streaming.contracts.days import DAY_MS, day_of_ms
 from streaming.contracts.table import DAY_COLUMN, TableContract
 from streaming.storage import StoragePath
 from streaming.tables.table_files import WRITTEN_TYPE, TableFileWriter, WrittenFile, file_rows
-
-_DAY_MS: Final = 86_400_000
-_EPOCH_DAY: Final = date(1970, 1, 1)
 
 TASK_RESULT_TYPE: Final = StructType(
     [StructField("table", StringType()), StructField("file", WRITTEN_TYPE), StructField("passed_over", LongType())]
 )
 """What a task returns: a row for each file, with its table, and one with the number of records that it passed over."""
 _TASK_RESULT_SCHEMA: Final = to_arrow_schema(TASK_RESULT_TYPE)
-
-
-def start_of_day_ms(day: date) -> int:
-    """When a day of the tables of history begins, in milliseconds since 1970."""
-    return (day - _EPOCH_DAY).days * _DAY_MS
 
 
 class DayFiles:
@@ -49,10 +41,10 @@ class DayFiles:
 
     def write(self, rows: pa.Table) -> None:
         """Add rows, which have the table's columns; the day may be left out."""
-        days = rows[self._dated_by].to_numpy() // _DAY_MS
+        days = rows[self._dated_by].to_numpy() // DAY_MS
         for day in np.unique(days).tolist():
             if day not in self._writers:
-                name = (_EPOCH_DAY + timedelta(days=day)).isoformat()
+                name = day_of_ms(day * DAY_MS).isoformat()
                 self._writers[day] = TableFileWriter(self._folder, DAY_COLUMN, name, self._schema)
             self._writers[day].write(rows.filter(pa.array(days == day)))
 

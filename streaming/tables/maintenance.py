@@ -11,9 +11,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.contracts.catalog import ALL_TABLES
+from streaming.contracts.days import start_of_day_ms
 from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
-from streaming.tables.day_files import start_of_day_ms
 
 _KEPT_FROM_MS: Final = "controlplane.kept_from_ms"
 """The application transaction whose number is the beginning of the first day that was kept when days were forgotten."""

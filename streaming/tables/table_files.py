@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from streaming.contracts.table import INDEXED_COLUMN_COUNT
@@ -153,6 +154,11 @@ def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     )
     return pa.table(list(columns), schema=schema)
+
+
+def written_files(rows: DataFrame) -> list[WrittenFile]:
+    """The files that tasks tell of, in rows of :data:`WRITTEN_TYPE`."""
+    return [WrittenFile(*row) for row in rows.collect()]
 
 
 def file_rows(files: Iterable[WrittenFile]) -> pa.RecordBatch:

@@ -5,18 +5,19 @@ from collections.abc import Sequence
 from controlplane.codec.decisions import encode_decision
 from controlplane.core.log.decision import Decision
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.records.decision_rows import LogRecord, decision_rows
+from streaming.records.decision_rows import decision_rows
+from streaming.records.decode import RawRow
 from streaming.storage import StoragePath
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 
 APPENDED_EVERY_MS = 1_000
 """The append time of the record at offset n is n times as much."""
 
 
-def recorded(whole: Sequence[Decision]) -> list[LogRecord]:
+def recorded(whole: Sequence[Decision]) -> list[RawRow]:
     """The decisions as records of the log."""
     parts = [part for decision in whole for part in encode_decision(decision)]
-    return [LogRecord(0, offset, APPENDED_EVERY_MS * offset, None, part) for offset, part in enumerate(parts)]
+    return [RawRow(0, offset, APPENDED_EVERY_MS * offset, None, part) for offset, part in enumerate(parts)]
 
 
 class DecisionTable:
@@ -29,7 +30,7 @@ class DecisionTable:
 
     def __init__(self, tables_dir: StoragePath, decisions: Sequence[Decision]) -> None:
         """Open the table."""
-        self._table = DriverTable(tables_dir, DECISIONS_TABLE, "test")
+        self._table = TableWriter(tables_dir, DECISIONS_TABLE, "test")
         names = DECISIONS_TABLE.columns
         self._rows = [dict(zip(names, row, strict=True)) for row in decision_rows(recorded(decisions))]
         self.written = 0

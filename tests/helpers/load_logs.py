@@ -12,8 +12,8 @@ from controlplane.core.bundles.load.reported_state import BundleState, Position
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
-from streaming.load.rows import bundle_of
 from streaming.load.sample_blocks import SAMPLE_SCHEMA
+from streaming.load.state_rows import bundle_of
 from tests.helpers.cut_partitions import cut_partitions
 from tests.helpers.placed_report import PlacedReport
 

@@ -14,13 +14,13 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.contracts.table import TableContract
-from streaming.records.decision_rows import LogRecord, decision_rows
+from streaming.records.decision_rows import decision_rows
 from streaming.records.decode import RawRow
 from streaming.records.record_rows import record_rows, table_of, without_day
 from streaming.records.tick_rows import PlacedTick, tick_rows
 from streaming.tables.created_tables import create_missing
 from streaming.tables.day_files import DayFiles
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.recorded_log import RecordedLog
 from tests.helpers.world import World
 
@@ -58,7 +58,7 @@ def add_ticks(folder: Path, ticks: Iterable[PlacedTick]) -> None:
 
 def add_rows(folder: Path, contract: TableContract, rows: pa.Table, dated_by: str = "append_time_ms") -> None:
     """Add rows to a table of history, as its writer does."""
-    table = DriverTable(folder, contract, "test")
+    table = TableWriter(folder, contract, "test")
     files = DayFiles(table.folder, contract, dated_by)
     files.write(rows)
     table.append_files(files.close(), 1)
@@ -71,11 +71,11 @@ def write_tables(folder: Path, log: RecordedLog, refused: Iterable[RawRecord] = 
         records = [record for place, records in log.records.items() if place.topic == topic for record in records]
         write_inputs(folder, topic, records)
     written = log.records[TopicPartition(DECISIONS, 0)]
-    parts = (LogRecord(each.partition, each.offset, each.append_time_ms, each.key, each.value) for each in written)
+    parts = (RawRow(each.partition, each.offset, each.append_time_ms, each.key, each.value) for each in written)
     rows = [dict(zip(DECISIONS_TABLE.columns, row, strict=True)) for row in decision_rows(parts)]
-    DriverTable(folder, DECISIONS_TABLE, "test").append(rows, 1)
+    TableWriter(folder, DECISIONS_TABLE, "test").append(rows, 1)
     letters = [dead_letter_row(number, record) for number, record in enumerate(refused)]
-    DriverTable(folder, DEAD_LETTERS_TABLE, "test").append(letters, 1)
+    TableWriter(folder, DEAD_LETTERS_TABLE, "test").append(letters, 1)
 
 
 def dead_letter_row(number: int, record: RawRecord) -> dict[str, Any]:

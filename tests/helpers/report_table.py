@@ -17,8 +17,8 @@ from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.load.decoding import decode_batch
 from streaming.records.decode import RawRow
 from streaming.storage import StoragePath
-from streaming.tables.driver_tables import DriverTable
 from streaming.tables.table_files import TableFileWriter
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.placed_report import PlacedReport
 
 _SCHEMA = to_arrow_schema(LOAD_REPORTS_TABLE.schema)
@@ -34,7 +34,7 @@ class ReportTable:
 
     def __init__(self, tables_dir: StoragePath) -> None:
         """Open the table."""
-        self._table = DriverTable(tables_dir, LOAD_REPORTS_TABLE, "test")
+        self._table = TableWriter(tables_dir, LOAD_REPORTS_TABLE, "test")
         self._batches = self._table.written_version or 0
 
     def add(self, reports: Sequence[PlacedReport], task_count: int = 1, *, has_statistics: bool = True) -> None:

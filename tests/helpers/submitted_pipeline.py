@@ -16,7 +16,7 @@ from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
 from tests.helpers.readme import ROOT, block_with
 from tests.helpers.standalone_spark import StandaloneSpark
@@ -106,7 +106,7 @@ def report_round(world: PipelineWorld, number: int) -> None:
 def count(tables_dir: StoragePath, table: TableContract) -> int:
     """The number of a table's rows."""
     try:
-        return int(DriverTable(tables_dir, table, "").rows(columns=[table.columns[0]]).num_rows)
+        return int(StoredTable(tables_dir, table).rows(columns=[table.columns[0]]).num_rows)
     except Exception:  # noqa: BLE001 - it may not be there yet
         return 0
 
@@ -115,5 +115,5 @@ def has_folded(tables_dir: StoragePath, rounds: int) -> bool:
     """Whether so many rounds of reports are in every table."""
     if (count(tables_dir, LOAD_REPORTS_TABLE), count(tables_dir, BROKER_LOAD_TABLE)) != (4 * rounds, 4):
         return False
-    rows = DriverTable(tables_dir, BUNDLE_LOAD_TABLE, "").rows().to_pylist()
+    rows = StoredTable(tables_dir, BUNDLE_LOAD_TABLE).rows().to_pylist()
     return [row["long_term"]["sample_count"] for row in rows] == [rounds] * len(BUNDLES)

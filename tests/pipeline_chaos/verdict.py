@@ -37,10 +37,12 @@ from streaming.contracts.records import (
 )
 from streaming.contracts.table import TableContract
 from streaming.load_history.follower import APP_ID, position_name
-from streaming.records.decision_rows import LogRecord, decision_rows
+from streaming.records.decision_rows import decision_rows
+from streaming.records.decode import RawRow
 from streaming.records.tick_rows import PlacedTick, ticks_of
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.pipeline_world import EAGER_RULES, PipelineWorld
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row
@@ -113,7 +115,7 @@ class Verdict:
         """How many usable records are in no table yet, by what the tables' commits say: no row is read."""
         wanted = sum(not isinstance(payload, Tick) for topic in _INPUTS for _, payload in self._usable[topic])
         tables = [TABLE_OF_TOPIC[topic] for topic in _INPUTS]
-        files = (DriverTable(self._world.tables_dir, table, "").files(("num_records",)) for table in tables)
+        files = (StoredTable(self._world.tables_dir, table).files(("num_records",)) for table in tables)
         there: int = sum(file["num_records"] for each in files for file in each)
         return wanted - there
 
@@ -134,7 +136,7 @@ class Verdict:
         return everything_in(KafkaLogReader(self._world.cluster, self._world.kafka), topic)
 
     def _rows(self, table: TableContract, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = DriverTable(self._world.tables_dir, table, "").rows(columns=columns).to_pylist()
+        rows: list[dict[str, Any]] = StoredTable(self._world.tables_dir, table).rows(columns=columns).to_pylist()
         return rows
 
     def _topics(self) -> Iterator[str]:
@@ -161,7 +163,7 @@ class Verdict:
 
     def _decisions(self) -> Iterator[str]:
         records = (
-            LogRecord(each.partition, each.offset, each.append_time_ms, each.key, each.value)
+            RawRow(each.partition, each.offset, each.append_time_ms, each.key, each.value)
             for each in self._records[DECISIONS]
         )
         rows = [dict(zip(DECISIONS_TABLE.columns, row, strict=True)) for row in decision_rows(records)]
@@ -180,7 +182,7 @@ class Verdict:
                 pass
             for table in ALL_TABLES:
                 if table.name.endswith("_changes") or table.name in ("slots", "bundles", "intent_answers"):
-                    wanted = DriverTable(anew, table, "").rows().to_pylist()
+                    wanted = StoredTable(anew, table).rows().to_pylist()
                     yield from same_rows(table, wanted, self._rows(table))
 
     def _loads(self) -> Iterator[str]:
@@ -205,7 +207,7 @@ class Verdict:
 
     def _load_history(self) -> Iterator[str]:
         """The reports up to which it says to be written, each once."""
-        table = DriverTable(self._world.tables_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
+        table = TableWriter(self._world.tables_dir, BUNDLE_LOAD_HISTORY_TABLE, APP_ID)
         rows = table.rows().to_pylist()
         partitions = range(table.written_version or 0)
         ends = {partition: table.position(position_name(partition)) or 0 for partition in partitions}

@@ -13,8 +13,7 @@ from streaming.load.batch_summary import summary_of
 from streaming.load.decoding import decoded_reports
 from streaming.records.decode import RawRow
 from tests.helpers.pipeline_world import load_report
-
-RAW = "partition int, offset long, append_time_ms long, key binary, value binary, is_append_time boolean"
+from tests.helpers.raw_batches import RAW
 
 
 def decoded(session: SparkSession, folder: Path, *placed: tuple[int, int, int, int]) -> DataFrame:

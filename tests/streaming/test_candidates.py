@@ -30,7 +30,7 @@ from streaming.load.candidates import (
 )
 from streaming.load.proposals import proposed_before
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.plain_load import PlainBundles, plain_evaluation
 
 MIB = 1_048_576.0
@@ -166,7 +166,7 @@ def test_usage_is_smoothed_from_evaluation_to_evaluation() -> None:
 
 
 def test_an_evaluation_that_lies_ahead_is_not_waited_for() -> None:
-    """A clock was wrong when it took place. Who took part in it alone begins anew; others go on."""
+    """A clock was wrong when it took place. A node that took part in it alone begins anew; others go on."""
     ahead = BUSY._replace(smoothed_usage=0.5, smoothed_at_ms=NOW_MS + 1)
     steady = IDLE._replace(smoothed_usage=0.2, smoothed_at_ms=9_000_000)
     assert last_evaluation_ms([ahead, steady], NOW_MS) == 9_000_000
@@ -179,7 +179,7 @@ def test_a_candidate_of_a_report_that_was_dated_ahead_is_found_again(tmp_path: P
     """Midnight lies between its evaluation and the next one, or between that and the report's time."""
     midnight_ms = 86_400_000
     create_missing(tmp_path, bucket_count=2)
-    table = DriverTable(tmp_path, SPLIT_CANDIDATES_TABLE, "app")
+    table = TableWriter(tmp_path, SPLIT_CANDIDATES_TABLE, "app")
     (found,) = found_in([BUNDLES[1]._replace(position=NEWEST)], [IDLE, BUSY]).splits
     for ahead_ms in (-1, RULES.report_lifetime_ms, 30 * RULES.report_lifetime_ms):
         first = found._replace(

@@ -34,7 +34,7 @@ from streaming.contracts.changes import (
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.decision_table import DecisionTable
 from tests.helpers.eventful import eventful_decisions
 from tests.helpers.histories import History, operations, play
@@ -89,7 +89,7 @@ def test_events_of_handoffs_and_splits_say_what_they_write() -> None:
 
 def rows_of(folder: Path, contract: TableContract) -> list[dict[str, Any]]:
     """A table's rows in the order of its key."""
-    rows = DriverTable(folder, contract, APP_ID).rows().to_pylist()
+    rows = TableWriter(folder, contract, APP_ID).rows().to_pylist()
     return sorted(rows, key=lambda row: tuple(row[name] for name in contract.key))
 
 
@@ -224,7 +224,7 @@ def test_cuts_and_crashes_change_nothing(
     while table.written < len(EVENTFUL):
         table.add(source.randint(1, 6))
         with monkeypatch.context() as faults:
-            faults.setattr("streaming.tables.driver_tables.write_deltalake", killed_at_times)
+            faults.setattr("streaming.tables.table_writer.write_deltalake", killed_at_times)
             try:
                 sum(iter(follower.step, 0))
             except CrashError:
@@ -267,7 +267,7 @@ def test_positions_are_written_after_many_decisions_that_changed_nothing(
     monkeypatch.setattr("streaming.changes.follower._STEP_DECISIONS", 2)
     assert follow_all(tmp_path) == 10
     for contract in WRITTEN:
-        written = DriverTable(tmp_path, contract, APP_ID).written_version
+        written = TableWriter(tmp_path, contract, APP_ID).written_version
         assert written is not None, contract.name
         assert written > quiet[-1].seq - 4, contract.name
     assert rows_of(tmp_path, BUNDLES_TABLE) == rows_of(tmp_path, INTENT_ANSWERS_TABLE) == []

@@ -15,7 +15,7 @@ from streaming.jobs.changes import start_changes
 from streaming.jobs.failures import stopping_error
 from streaming.metrics import PipelineMetrics
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.decision_table import DecisionTable
 from tests.helpers.eventful import eventful_decisions
 from tests.helpers.polling import poll_until
@@ -44,14 +44,14 @@ def test_it_follows_and_counts(config: PipelineConfig) -> None:
     for count in (3, 1, len(DECISIONS)):
         table.add(count)
         written = DECISIONS[table.written - 1].seq
-        poll_until(lambda: DriverTable(config.tables_dir, SLOT_CHANGES_TABLE, APP_ID).written_version is not None)
+        poll_until(lambda: TableWriter(config.tables_dir, SLOT_CHANGES_TABLE, APP_ID).written_version is not None)
         name, labels = "controlplane_pipeline_records_total", {"stream": "changes"}
         poll_until(lambda: registry.get_sample_value(name, labels) == written)  # noqa: B023 - polled at once
     seen = [stream.isActive]
     stream.stop()
     assert [*seen, stream.isActive] == [True, False]
     assert stream.exception() is None
-    assert DriverTable(config.tables_dir, INTENT_ANSWERS_TABLE, APP_ID).rows().num_rows > 0
+    assert TableWriter(config.tables_dir, INTENT_ANSWERS_TABLE, APP_ID).rows().num_rows > 0
     batches = registry.get_sample_value("controlplane_pipeline_batch_seconds_count", {"stream": "changes"})
     assert batches is not None
     assert batches >= 3

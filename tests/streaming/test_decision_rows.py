@@ -17,7 +17,8 @@ from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
 from streaming.contracts.records import DECISIONS_TABLE
-from streaming.records.decision_rows import LogRecord, Part, decision_rows, part_of
+from streaming.records.decision_rows import Part, decision_rows, part_of
+from streaming.records.decode import RawRow
 from tests.golden.samples import sample_of
 from tests.helpers.world import World
 
@@ -35,8 +36,8 @@ def decisions() -> list[Decision]:
     return world.decisions
 
 
-def _log(parts: Sequence[bytes | None]) -> list[LogRecord]:
-    return [LogRecord(0, offset, 1_000, None, value) for offset, value in enumerate(parts)]
+def _log(parts: Sequence[bytes | None]) -> list[RawRow]:
+    return [RawRow(0, offset, 1_000, None, value) for offset, value in enumerate(parts)]
 
 
 def _columns(rows: list[tuple[object, ...]], *names: str) -> list[tuple[object, ...]]:
@@ -92,7 +93,7 @@ def test_a_table_may_begin_wherever_the_log_does(first_part: int) -> None:
     """Also within a decision, the first parts of which Kafka has deleted: the next one is the first."""
     seqs = range(8, 11)
     parts = [part for seq in seqs for part in encode_decision(replace(LARGE, seq=Seq(seq)), PART_BYTES)]
-    passed_by: list[LogRecord] = []
+    passed_by: list[RawRow] = []
     records = _log([b"foreign", *parts[first_part:]])
     rows = list(decision_rows(records, on_foreign=passed_by.append))
     assert _columns(rows, "seq") == [(seq,) for seq in seqs[1 if first_part else 0 :]]
@@ -112,7 +113,7 @@ def test_the_number_of_a_part_is_read_from_its_record(decisions: list[Decision])
 def test_a_record_that_is_none_of_the_log_is_passed_by(value: bytes | None, decisions: list[Decision]) -> None:
     """It stops no stream, wherever it stands, between two parts of a decision too."""
     log_id = decisions[0].log_id
-    assert part_of(LogRecord(0, 7, 1_000, None, value), log_id) is None
+    assert part_of(RawRow(0, 7, 1_000, None, value), log_id) is None
     parts = [part for decision in decisions for part in encode_decision(decision, 1_000)]
     other = encode_decision(replace(decisions[0], log_id="another"))[0]
     disturbed = [record for part in parts for record in (value, part, other)]
@@ -125,20 +126,20 @@ def test_a_record_that_is_none_of_the_log_is_passed_by(value: bytes | None, deci
 def test_a_decision_of_a_newer_version_stops_the_stream(decisions: list[Decision]) -> None:
     """To pass it by would lose it; under the key of no decision it is none."""
     newer = b"\xc3\x01" + b"12345678"
-    log = [LogRecord(0, 1, 1_000, decision_key(Seq(1)), encode_decision(decisions[0])[0])]
-    assert len(list(decision_rows([*log, LogRecord(0, 2, 1_000, b"7", newer)]))) == 1
+    log = [RawRow(0, 1, 1_000, decision_key(Seq(1)), encode_decision(decisions[0])[0])]
+    assert len(list(decision_rows([*log, RawRow(0, 2, 1_000, b"7", newer)]))) == 1
     with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
-        list(decision_rows([*log, LogRecord(0, 2, 1_000, b"2", newer)]))
+        list(decision_rows([*log, RawRow(0, 2, 1_000, b"2", newer)]))
 
 
 def test_a_decimal_key_alone_makes_no_decision_of_a_newer_version(decisions: list[Decision]) -> None:
     """Where the next decision is known, first in a batch as well as between two parts of the first decision there."""
     newer = b"\xc3\x01" + b"12345678"
     last = decisions[-1]
-    foreign = LogRecord(0, 1, 1_000, b"7000", newer)
+    foreign = RawRow(0, 1, 1_000, b"7000", newer)
     assert part_of(foreign, last.log_id, last.seq) is None
-    passed_by: list[LogRecord] = []
-    parts = [LogRecord(0, 2, 1_000, decision_key(last.seq), part) for part in encode_decision(last, 1_000)]
+    passed_by: list[RawRow] = []
+    parts = [RawRow(0, 2, 1_000, decision_key(last.seq), part) for part in encode_decision(last, 1_000)]
     assert len(list(decision_rows([parts[0], foreign, *parts[1:]], last.log_id, passed_by.append))) == 1
     assert passed_by == [foreign]
     own = foreign._replace(key=decision_key(last.seq))

@@ -21,9 +21,10 @@ from streaming.jobs.decision_log import DecisionBatchWriter, start_decisions
 from streaming.jobs.failures import stopping_error
 from streaming.metrics import PipelineMetrics
 from streaming.sql.local import LocalEngine
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.golden.samples import sample_of
 from tests.helpers.pipeline_world import PipelineWorld, read_all
+from tests.helpers.raw_batches import RAW
 
 LARGE = sample_of(Decision, "everything")
 SMALL = sample_of(Decision, "positions only")
@@ -42,8 +43,8 @@ def numbered(*decisions: Decision) -> list[Decision]:
 
 def batch_of(spark: SparkSession, values: Sequence[bytes | None]) -> DataFrame:
     """Records of the log, from offset 0 on."""
-    rows = [(0, offset, 1_000, None, value) for offset, value in enumerate(values)]
-    return spark.createDataFrame(rows, "partition int, offset long, append_time_ms long, key binary, value binary")
+    rows = [(0, offset, 1_000, None, value, True) for offset, value in enumerate(values)]
+    return spark.createDataFrame(rows, RAW)
 
 
 def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWorld) -> None:
@@ -102,7 +103,7 @@ def test_a_batch_without_decisions_leaves_its_number(
     """Such as one of aborted transactions alone: a table without its number is older than the checkpoint."""
     writer = DecisionBatchWriter(world.config(), PipelineMetrics(CollectorRegistry()))
     writer.write(batch_of(spark, values), "app", 0)
-    table = DriverTable(world.tables_dir, DECISIONS_TABLE, "app")
+    table = TableWriter(world.tables_dir, DECISIONS_TABLE, "app")
     assert (table.written_version, table.is_empty) == (0, True)
 
 

@@ -20,9 +20,9 @@ from controlplane.errors import InvariantViolationError
 from streaming.contracts.records import DECISIONS_TABLE, MEMBERSHIP_TABLE
 from streaming.records.decision_rows import decision_rows
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
 from streaming.tables.file_statistics import FileStatistics
 from streaming.tables.table_files import TableFileWriter
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.decision_table import recorded
 from tests.helpers.eventful import eventful_decisions
 
@@ -65,7 +65,7 @@ def test_a_filtered_read_is_the_filter_of_all_rows(
     """Of any column, any comparison, and values that stand in the files or beside them."""
     with tempfile.TemporaryDirectory() as temporary:
         shutil.copytree(empty_table(), Path(temporary) / MEMBERSHIP_TABLE.name)
-        table = DriverTable(Path(temporary), MEMBERSHIP_TABLE, "app")
+        table = TableWriter(Path(temporary), MEMBERSHIP_TABLE, "app")
         told = []
         for day, parts in written:
             writer = TableFileWriter(table.folder, "day", day, SCHEMA)
@@ -89,7 +89,7 @@ def test_a_filtered_read_is_the_filter_of_all_rows(
 def test_files_are_passed_over(tmp_path: Path) -> None:
     """Bounds stand in the commit, of the columns that are asked for, and a reader opens one file of three."""
     create_missing(tmp_path, bucket_count=2)
-    table = DriverTable(tmp_path, MEMBERSHIP_TABLE, "app")
+    table = TableWriter(tmp_path, MEMBERSHIP_TABLE, "app")
     told = []
     for number in range(3):
         writer = TableFileWriter(table.folder, "day", "2026-01-01", SCHEMA)

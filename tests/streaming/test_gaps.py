@@ -34,7 +34,8 @@ from streaming.contracts.records import HEARTBEATS_TABLE, LOAD_REPORTS_TABLE, ME
 from streaming.jobs.records import start_records
 from streaming.metrics import PipelineMetrics
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.local_paths import local
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 from tests.helpers.polling import poll_until
@@ -85,7 +86,7 @@ class Stream:
 
     def gaps(self) -> list[tuple[int, ...]]:
         """Partition, first and last offset of the recorded gaps."""
-        rows = DriverTable(self.config.tables_dir, GAPS_TABLE, "").rows().to_pylist()
+        rows = StoredTable(self.config.tables_dir, GAPS_TABLE).rows().to_pylist()
         return sorted((row["partition"], row["first_offset"], row["last_offset"]) for row in rows)
 
     def checkpoint(self) -> Checkpoint:
@@ -255,7 +256,7 @@ def test_a_batch_is_written_when_every_table_of_its_stream_has_it(tables_dir: Pa
     tables = {HEARTBEATS: (HEARTBEATS_TABLE, TICKS_TABLE), LOAD_REPORTS: (LOAD_REPORTS_TABLE, BROKER_LOAD_TABLE)}
     for table in tables.get(topic, (MEMBERSHIP_TABLE,)):
         assert written_up_to(config, topic, checkpoint) == checkpoint.begin
-        DriverTable(tables_dir, table, "app").append((), 1)
+        TableWriter(tables_dir, table, "app").append((), 1)
     assert written_up_to(config, topic, checkpoint) == checkpoint.end
 
 

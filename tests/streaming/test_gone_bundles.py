@@ -15,7 +15,8 @@ from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.load.bucket_files import bucket_files
 from streaming.load.gone_bundles import REST_MS, GoneBundles, files_without
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.bundle_changes import change, present
 from tests.helpers.load_logs import report
 from tests.helpers.pipeline_world import bundle_load
@@ -35,37 +36,37 @@ class KilledError(Exception):
     """The driver is killed."""
 
 
-def add(folder: Path, bucket: int, names: tuple[str, ...], time_ms: int, by: DriverTable | None = None) -> None:
+def add(folder: Path, bucket: int, names: tuple[str, ...], time_ms: int, by: TableWriter | None = None) -> None:
     """Bundles that were reported at a time, added by a writer that is there or one of its own."""
     plain = PlainLoad()
     plain.fold([report("n1", time_ms - 100, [bundle_load(name) for name in names])], ResourceWeights())
     rows = (bundle_row(each, bucket) for each in plain.bundles.values())
-    table = by or DriverTable(folder, BUNDLE_LOAD_TABLE, "app")
+    table = by or TableWriter(folder, BUNDLE_LOAD_TABLE, "app")
     table.append([dict(zip(BUNDLE_LOAD_TABLE.columns, row, strict=True)) for row in rows], 1)
 
 
 def left(folder: Path) -> list[str]:
     """The bundles that have a row of ``bundle_load``."""
-    names: list[str] = DriverTable(folder, BUNDLE_LOAD_TABLE, "").rows(columns=["bundle_id"])["bundle_id"].to_pylist()
+    names: list[str] = StoredTable(folder, BUNDLE_LOAD_TABLE).rows(columns=["bundle_id"])["bundle_id"].to_pylist()
     return sorted(names)
 
 
-def started(folder: Path) -> tuple[DriverTable, GoneBundles]:
+def started(folder: Path) -> tuple[TableWriter, GoneBundles]:
     """What a process has of it that has just started."""
-    table = DriverTable(folder, BUNDLE_LOAD_TABLE, "app")
+    table = TableWriter(folder, BUNDLE_LOAD_TABLE, "app")
     return table, GoneBundles(folder, table)
 
 
 def decided(folder: Path, *changes: dict[str, Any]) -> None:
     """Add rows to ``bundle_changes``."""
-    table = DriverTable(folder, BUNDLE_CHANGES_TABLE, "changes")
+    table = TableWriter(folder, BUNDLE_CHANGES_TABLE, "changes")
     table.append(changes, (table.written_version or 0) + 1)
 
 
 def test_bundles_are_forgotten_until_no_late_report_can_name_them(spark: SparkSession, folder: Path) -> None:
     """Those that have ended long enough ago, and that there are not again; a late report makes a row once more."""
     add(folder, 3, ("kv/again", "kv/long", "kv/moved", "kv/now"), NOW_MS - 9 * REST_MS)
-    DriverTable(folder, BUNDLES_TABLE, "app").append([present("kv/again"), present("kv/moved")], 1)
+    TableWriter(folder, BUNDLES_TABLE, "app").append([present("kv/again"), present("kv/moved")], 1)
     ended_ms = NOW_MS - 3 * REST_MS
     decided(
         folder,
@@ -118,7 +119,7 @@ def test_what_ended_during_a_stop_of_days_is_forgotten(
     table, gone = started(folder)
     gone.forget(spark, NOW_MS, 1)
     assert left(folder) == []
-    table.replace_buckets([], 2, gone.position)
+    table.replace_bucket_files([], 2, gone.position)
     _, gone = started(folder)
     assert [*gone.position.values()] == [5]
 
@@ -162,12 +163,12 @@ def test_only_buckets_with_such_rows_are_written(spark: SparkSession, folder: Pa
     """Each of them without those rows, also if none is left."""
     for bucket, names in ((3, ("kv/a", "kv/b")), (4, ("kv/c",)), (5, ("kv/d",))):
         add(folder, bucket, names, 1_000)
-    table = DriverTable(folder, BUNDLE_LOAD_TABLE, "app")
+    table = TableWriter(folder, BUNDLE_LOAD_TABLE, "app")
     before = table.files_of_buckets()
     buckets = bucket_files(spark, before)
     assert files_without(buckets, table.folder, {"kv/a", "kv/d", "kv/z"}, 1_000 + REST_MS) == []
     files = files_without(buckets, table.folder, {"kv/a", "kv/d", "kv/z"}, 1_001 + REST_MS)
     assert sorted((file.partition, json.loads(file.statistics)["numRecords"]) for file in files) == [("3", 1), ("5", 0)]
-    table.replace_buckets(files, 2, {})
+    table.replace_bucket_files(files, 2, {})
     assert left(folder) == ["kv/b", "kv/c"]
     assert table.files_of_buckets()[4] == before[4]

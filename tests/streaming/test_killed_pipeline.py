@@ -19,8 +19,8 @@ from controlplane.core.values.identifiers import Epoch
 from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE, SPLIT_CANDIDATES_TABLE
 from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, LOAD_REPORTS_TABLE
 from streaming.contracts.table import TableContract
-from streaming.load.rows import bundle_of
-from streaming.tables.driver_tables import DriverTable
+from streaming.load.state_rows import bundle_of
+from streaming.tables.stored_table import StoredTable
 from tests.helpers.pipeline_process import commits, kill, running
 from tests.helpers.pipeline_world import PipelineWorld, load_report, random_report
 from tests.helpers.polling import poll_until
@@ -49,7 +49,7 @@ def rows_added(world: PipelineWorld, table: TableContract) -> int:
 
 def refused_sources(world: PipelineWorld) -> int:
     """How many refused records have a dead letter in the table; a repeated batch writes theirs again."""
-    letters = DriverTable(world.tables_dir, DEAD_LETTERS_TABLE, "").rows()
+    letters = StoredTable(world.tables_dir, DEAD_LETTERS_TABLE).rows()
     return len(letters.group_by(["source_partition", "source_offset"]).aggregate([]))
 
 

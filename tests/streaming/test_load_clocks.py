@@ -23,10 +23,11 @@ from streaming.jobs.load import LoadBatchWriter
 from streaming.metrics import PipelineMetrics
 from streaming.records.decode import RawRow
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
+from tests.helpers.raw_batches import RAW
 
-RAW: Final = "partition int, offset long, append_time_ms long, key binary, value binary, is_append_time boolean"
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS
 NOON_MS: Final = 1_700_000_000_000 // HOUR_MS * HOUR_MS
@@ -74,7 +75,7 @@ class Run:
 
     def evaluated(self) -> Sequence[int | None]:
         """Of each node in how many minutes from noon it took part in an evaluation last."""
-        rows = DriverTable(self._world.tables_dir, BROKER_LOAD_TABLE, "").rows().sort_by("node_id").to_pylist()
+        rows = StoredTable(self._world.tables_dir, BROKER_LOAD_TABLE).rows().sort_by("node_id").to_pylist()
         times_ms = [row["smoothed_at_ms"] for row in rows]
         return [None if time_ms is None else (time_ms - NOON_MS) // MINUTE_MS for time_ms in times_ms]
 
@@ -124,17 +125,17 @@ def test_a_repeated_batch_takes_the_time_that_was_recorded(
     run = make_run()
 
     def killed(name: str) -> None:
-        write = getattr(DriverTable, name)
+        write = getattr(TableWriter, name)
 
-        def then_killed(self: DriverTable, *args: Any) -> None:  # noqa: ANN401 - passed on
+        def then_killed(self: TableWriter, *args: Any) -> None:  # noqa: ANN401 - passed on
             write(self, *args)
             if self.contract is TABLES[commit]:
                 raise KilledError
 
-        faults.setattr(DriverTable, name, then_killed)
+        faults.setattr(TableWriter, name, then_killed)
 
     with monkeypatch.context() as faults:
-        for name in ("replace_buckets", "append", "replace"):
+        for name in ("replace_bucket_files", "append", "replace"):
             killed(name)
         with pytest.raises(KilledError):
             run.batch(0, NOON_MS + HOUR_MS, NOON_MS + HOUR_MS)
@@ -148,6 +149,5 @@ def test_a_repeated_batch_takes_the_time_that_was_recorded(
 def rows_of(world: PipelineWorld) -> dict[str, list[dict[str, Any]]]:
     """The rows of each table in the order of its key."""
     return {
-        table.name: DriverTable(world.tables_dir, table, "").rows().sort_by(table.key[0]).to_pylist()
-        for table in TABLES
+        table.name: StoredTable(world.tables_dir, table).rows().sort_by(table.key[0]).to_pylist() for table in TABLES
     }

@@ -27,9 +27,11 @@ from streaming.jobs.load import LoadBatchWriter
 from streaming.metrics import PipelineMetrics
 from streaming.records.decode import RawRow
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.bundle_changes import change
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
+from tests.helpers.raw_batches import RAW
 
 MIB: Final = 1_048_576
 RULES: Final = LoadRuleConfig(
@@ -46,7 +48,6 @@ WRITTEN: Final = (
 )
 HOT, WARM, COLD = (f"kv/0x{index}0000000_0x{index + 4}0000000" for index in (0, 4, 8))
 DAY_MS: Final = 86_400_000
-RAW: Final = "partition int, offset long, append_time_ms long, key binary, value binary, is_append_time boolean"
 
 
 class KilledError(Exception):
@@ -72,7 +73,7 @@ def rows_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of each table in the order of its key."""
     found = {}
     for contract in WRITTEN:
-        rows = DriverTable(folder, contract, "").rows().to_pylist()
+        rows = StoredTable(folder, contract).rows().to_pylist()
         found[contract.name] = sorted(rows, key=lambda row: tuple(row[name] for name in contract.key))
     return found
 
@@ -130,7 +131,7 @@ def test_a_repeated_batch_leaves_what_one_that_lived_leaves(
         return killed
 
     with monkeypatch.context() as faults:
-        faults.setattr("streaming.tables.driver_tables.write_deltalake", killed_at(write_deltalake))
+        faults.setattr("streaming.tables.table_writer.write_deltalake", killed_at(write_deltalake))
         faults.setattr(DeltaTable, "create_write_transaction", killed_at(DeltaTable.create_write_transaction))
         with pytest.raises(KilledError):
             run(1)
@@ -143,11 +144,11 @@ def test_a_repeated_batch_leaves_what_one_that_lived_leaves(
 
 def test_how_far_ended_bundles_are_handled_stands_in_the_next_batch(spark: SparkSession, world: PipelineWorld) -> None:
     """Also if none of them had a row: after a stop no process begins with the first decision again."""
-    DriverTable(world.tables_dir, BUNDLE_CHANGES_TABLE, "changes").append([change("kv/gone", 0, 7)], 1)
+    TableWriter(world.tables_dir, BUNDLE_CHANGES_TABLE, "changes").append([change("kv/gone", 0, 7)], 1)
     stream = LoadBatchWriter(spark, world.config(rules=RULES), PipelineMetrics(CollectorRegistry()))
     handled = []
     for number in (0, 1):
         stream.write(batch(spark, number), "query", number)
-        table = DriverTable(world.tables_dir, BUNDLE_LOAD_TABLE, "")
+        table = StoredTable(world.tables_dir, BUNDLE_LOAD_TABLE)
         handled.append(table.position("controlplane.bundle_load.ended_seq"))
     assert handled == [-1, 7]

@@ -12,7 +12,8 @@ from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import LoadReport
 from streaming.contracts.records import LOAD_REPORT_COLUMNS
-from streaming.load.decoding import DECODED_TYPE, decode_batch
+from streaming.load.decoded_rows import DECODED_TYPE
+from streaming.load.decoding import decode_batch
 from streaming.load.sample_blocks import SAMPLE_SCHEMA
 from streaming.records.decode import RawRow, decode_payload
 from tests.golden.samples import SAMPLES, damaged

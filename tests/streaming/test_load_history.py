@@ -25,8 +25,8 @@ from streaming.load_history.follower import APP_ID, LoadHistoryFollower
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
 from streaming.tables.maintenance import maintain
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.inline_tasks import InlineTasks
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_windows import Added, added_up, plain_windows
@@ -40,7 +40,7 @@ TASKS = cast("SparkSession", InlineTasks())
 
 def history_rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of the table."""
-    rows: list[dict[str, Any]] = DriverTable(folder, BUNDLE_LOAD_HISTORY_TABLE, APP_ID).rows().to_pylist()
+    rows: list[dict[str, Any]] = TableWriter(folder, BUNDLE_LOAD_HISTORY_TABLE, APP_ID).rows().to_pylist()
     return rows
 
 
@@ -76,11 +76,11 @@ def test_each_sample_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(window_sums, "_KEPT_SUMS", source.choice([1, 10, 1_000]))
     monkeypatch.setattr(followers, "_STEP_BYTES", source.choice([1, 50_000, 1_000_000_000]))
     task_count = source.randint(1, 3)
-    commit = DriverTable.append_files_at
+    commit = TableWriter.append_files_at
     crashes = 0
     follower = LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS)
 
-    def killed_at_times(self: DriverTable, *args: Any) -> None:  # noqa: ANN401 - passed on
+    def killed_at_times(self: TableWriter, *args: Any) -> None:  # noqa: ANN401 - passed on
         if crashes == 0 or source.random() < 0.2:
             raise CrashError
         commit(self, *args)
@@ -95,7 +95,7 @@ def test_each_sample_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             crashes += 1
             follower = LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS)
 
-    monkeypatch.setattr(DriverTable, "append_files_at", killed_at_times)
+    monkeypatch.setattr(TableWriter, "append_files_at", killed_at_times)
     written = 0
     while written < len(reports):
         count = source.randint(1, 30)
@@ -110,7 +110,7 @@ def test_each_sample_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 DeltaTable(tmp_path / contract.name).optimize.compact(target_size=source.choice([40_000, None]))
         if source.random() < 0.1:
             follower = LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS)
-    monkeypatch.setattr(DriverTable, "append_files_at", commit)
+    monkeypatch.setattr(TableWriter, "append_files_at", commit)
     while follower.step(END_MS):
         pass
     assert crashes > 0

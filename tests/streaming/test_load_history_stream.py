@@ -18,7 +18,7 @@ from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.jobs.followers import FollowerStream, Step
 from streaming.jobs.load_history import LOAD_HISTORY, start_load_history, until_next_step_ms
 from streaming.metrics import PipelineMetrics
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
 from tests.helpers.polling import poll_until
 from tests.helpers.report_table import ReportTable, random_reports
 
@@ -55,7 +55,7 @@ def test_it_writes_what_is_there_and_waits(
     assert [*seen, stream.isActive] == [True, False]
     assert stream.exception() is None
     assert (registry.get_sample_value("controlplane_pipeline_batch_seconds_count", labels) or 0) > 1
-    assert DriverTable(config.tables_dir, BUNDLE_LOAD_HISTORY_TABLE, "").rows().num_rows > 0
+    assert StoredTable(config.tables_dir, BUNDLE_LOAD_HISTORY_TABLE).rows().num_rows > 0
 
 
 def test_a_step_is_cancelled(

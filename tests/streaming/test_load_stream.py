@@ -23,7 +23,7 @@ from streaming.contracts.records import DEAD_LETTERS_TABLE, LOAD_REPORTS_TABLE
 from streaming.jobs.load import start_load
 from streaming.jobs.records import start_records
 from streaming.metrics import PipelineMetrics
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.golden.samples import damaged
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report, read_all
 
@@ -177,7 +177,7 @@ def test_a_batch_with_nothing_usable_changes_no_averages(spark: SparkSession, wo
     config, metrics = world.config(), PipelineMetrics(CollectorRegistry())
     query = read_all(lambda: start_load(spark, config, metrics))
     assert world.rows(spark, BUNDLE_LOAD_TABLE) == world.rows(spark, BROKER_LOAD_TABLE) == []
-    assert DriverTable(world.tables_dir, BROKER_LOAD_TABLE, str(query.id)).written_version == 0, "the batch is done"
+    assert TableWriter(world.tables_dir, BROKER_LOAD_TABLE, str(query.id)).written_version == 0, "the batch is done"
     world.report(load_report("node-1"))
     read_all(lambda: start_load(spark, config, metrics))
     assert [row["bundle_count"] for row in world.rows(spark, BROKER_LOAD_TABLE)] == [0]

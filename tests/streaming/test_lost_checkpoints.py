@@ -18,7 +18,7 @@ from streaming.contracts.records import DECISIONS_TABLE, MEMBERSHIP_TABLE, TABLE
 from streaming.contracts.table import TableContract
 from streaming.records.tick_rows import PlacedTick
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.local_paths import local
 from tests.helpers.log_tables import add_ticks
 from tests.helpers.membership_rows import add_membership_rows
@@ -41,9 +41,9 @@ def test_lost_checkpoint_is_refused(world: PipelineWorld) -> None:
     made = make_checkpoint(checkpoint, world.cluster.topic(MEMBERSHIP), {0: 1})
     with pytest.raises(PrerequisiteError, match=r"membership .* is not the one with which it was written"):
         refuse_lost_checkpoints(config)
-    DriverTable(world.tables_dir, MEMBERSHIP_TABLE, made).append_files((), 0)
+    TableWriter(world.tables_dir, MEMBERSHIP_TABLE, made).append_files((), 0)
     refuse_lost_checkpoints(config)
-    DriverTable(world.tables_dir, MEMBERSHIP_TABLE, made).append_files((), 1)
+    TableWriter(world.tables_dir, MEMBERSHIP_TABLE, made).append_files((), 1)
     with pytest.raises(PrerequisiteError, match=r"membership .* is older than it"):
         refuse_lost_checkpoints(config)
     shutil.rmtree(checkpoint)
@@ -70,12 +70,12 @@ class Written:
     def write(self, batch: int, *tables: TableContract) -> None:
         """A batch without rows, into some tables."""
         for table in tables:
-            DriverTable(self.folder, table, self.query_id).append_files((), batch)
+            TableWriter(self.folder, table, self.query_id).append_files((), batch)
 
     def fold(self, batch: int, *tables: TableContract) -> None:
         """A batch that changes no averages."""
         for table in tables:
-            DriverTable(self.folder, table, self.query_id).append((), batch)
+            TableWriter(self.folder, table, self.query_id).append((), batch)
 
     def note(self, batch: int, *names: str) -> None:
         """What Spark writes before and after a batch."""
@@ -160,7 +160,7 @@ def test_a_table_of_loads_that_is_an_older_copy_is_refused(
     assert written.refusal() == ""
     written.empty(table)
     assert written.refusal() == ""
-    DriverTable(tables_dir, table, "the query of a former checkpoint").append((), 7)
+    TableWriter(tables_dir, table, "the query of a former checkpoint").append((), 7)
     assert sentence in written.refusal()
 
 
@@ -168,7 +168,7 @@ def test_loads_may_be_those_of_a_former_checkpoint_until_the_first_batch(tables_
     """A checkpoint that is made anew leaves them as they are."""
     written = Written(tables_dir, LOAD_REPORTS, batches=1)
     for table in (BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE):
-        DriverTable(tables_dir, table, "the query of a former checkpoint").append((), 7)
+        TableWriter(tables_dir, table, "the query of a former checkpoint").append((), 7)
     assert written.refusal() == ""
 
 

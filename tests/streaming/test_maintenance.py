@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.changes import NODE_CHANGES_TABLE, SLOTS_TABLE
+from streaming.contracts.days import start_of_day_ms
 from streaming.contracts.loads import BROKER_LOAD_TABLE
 from streaming.contracts.records import (
     DEAD_LETTERS_TABLE,
@@ -25,9 +26,9 @@ from streaming.contracts.records import (
     MEMBERSHIP_TABLE,
 )
 from streaming.tables.created_tables import create_missing
-from streaming.tables.day_files import start_of_day_ms
-from streaming.tables.driver_tables import DriverTable
 from streaming.tables.maintenance import kept_from_ms, maintain
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.membership_rows import add_membership_rows
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.report_table import ReportTable, random_reports
@@ -50,7 +51,7 @@ def test_maintenance_joins_files_and_keeps_rows(tables_dir: Path) -> None:
     assert len(DeltaTable(folder).file_uris()) == 6
     maintain(tables_dir, now)
     assert len(DeltaTable(folder).file_uris()) == len(days)
-    kept = DriverTable(tables_dir, MEMBERSHIP_TABLE, "")
+    kept = StoredTable(tables_dir, MEMBERSHIP_TABLE)
     assert kept.rows().num_rows == 12
     assert kept.rows(pc.field("offset") == 1).num_rows == 6, "what is told of the joined files is right"
 
@@ -64,7 +65,7 @@ def test_files_that_no_version_needs_are_removed(tmp_path: Path) -> None:
     row = dict.fromkeys(NODE_CHANGES_TABLE.columns)
     numbers = dict.fromkeys(("append_time_ms", "epoch", "term", "decided_at_ms", "number", "incarnation"), 1)
     texts = {"node_id": "n", "change": "admitted", "reason": "", "cause_kinds": [], "causes": []}
-    changes = DriverTable(tmp_path, NODE_CHANGES_TABLE, "app")
+    changes = TableWriter(tmp_path, NODE_CHANGES_TABLE, "app")
     today = datetime.now(UTC)
     for seq in range(3):
         changes.append([{**row, **numbers, **texts, "seq": seq, "day": today.date()}], seq)
@@ -75,7 +76,7 @@ def test_files_that_no_version_needs_are_removed(tmp_path: Path) -> None:
         path.write_bytes(b"of a task that was repeated")
     os.utime(orphan, (0, 0))
     maintain(tmp_path, today)
-    kept = DriverTable(tmp_path, NODE_CHANGES_TABLE, "app")
+    kept = TableWriter(tmp_path, NODE_CHANGES_TABLE, "app")
     assert sorted(kept.rows()["seq"].to_pylist()) == [0, 1, 2]
     assert is_one_file(tmp_path / NODE_CHANGES_TABLE.name)
     assert (orphan.exists(), young.exists()) == (False, True)
@@ -115,13 +116,13 @@ def test_days_that_are_not_kept_are_forgotten(tmp_path: Path) -> None:
         numbers = {name: b"" if name == "raw" else 0 for name in texts if name.startswith(("source_p", "source_o"))}
         numbers |= {"source_append_time_ms": 0, "raw_length_bytes": 0, "raw": b""} if "raw" in texts else {}
         rows = [{**empty, **place, **texts, **numbers, "day": day} for day in days]
-        DriverTable(tmp_path, table, "app").append(rows, 1)
+        TableWriter(tmp_path, table, "app").append(rows, 1)
     maintain(tmp_path, today, {MEMBERSHIP_TABLE.name: 1, LOAD_REPORTS_TABLE.name: 2})
     add_membership_rows(tmp_path, 1, day=days[0])
     maintain(tmp_path, today, {MEMBERSHIP_TABLE.name: 3})
     told = [kept_from_ms(tmp_path, table) for table in tables_of_days]
     assert told == [start_of_day_ms(days[3]), 0, start_of_day_ms(days[2])]
-    kept = {table.name: sorted(DriverTable(tmp_path, table, "").rows()["day"].to_pylist()) for table in tables_of_days}
+    kept = {table.name: sorted(StoredTable(tmp_path, table).rows()["day"].to_pylist()) for table in tables_of_days}
     assert kept == {
         MEMBERSHIP_TABLE.name: days[3:],
         DEAD_LETTERS_TABLE.name: days,
@@ -166,7 +167,7 @@ def test_what_streams_write_beside_maintenance_is_there_once(tables_dir: Path, *
             shutil.rmtree(tables_dir / table.name)
     old, now_ms = random_reports(random.Random(1), 1, 60_000), time.time_ns() // 1_000_000
     today = [each._replace(position=each.position._replace(append_time_ms=now_ms)) for each in old]
-    nodes = DriverTable(tables_dir, BROKER_LOAD_TABLE, "nodes")
+    nodes = TableWriter(tables_dir, BROKER_LOAD_TABLE, "nodes")
     thread = threading.Thread(target=maintain_all_the_time)
     thread.start()
     try:
@@ -180,7 +181,7 @@ def test_what_streams_write_beside_maintenance_is_there_once(tables_dir: Path, *
     maintain(tables_dir, keep_days=keep_days)
     counts = ((MEMBERSHIP_TABLE, 15), (LOAD_REPORTS_TABLE, 15 if forgets else 30))
     for table, count in counts:
-        assert DriverTable(tables_dir, table, "").rows().num_rows == count
+        assert StoredTable(tables_dir, table).rows().num_rows == count
     assert is_one_file(tables_dir / MEMBERSHIP_TABLE.name)
     operations = [commit["operation"] for commit in DeltaTable(tables_dir / LOAD_REPORTS_TABLE.name).history()]
     assert operations.count("OPTIMIZE") > 1

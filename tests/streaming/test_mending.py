@@ -29,7 +29,8 @@ from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import HEARTBEATS_TABLE, LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
 from streaming.tables.claim import claimed
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.stored_table import StoredTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.pipeline_world import PipelineWorld, random_report
 from tests.helpers.polling import poll_until
 from tests.helpers.readme import ROOT, blocks
@@ -99,7 +100,7 @@ class Pipeline:
 
     def count(self, table: TableContract) -> int:
         """The rows of a table."""
-        return int(DriverTable(self.tables, table, "").rows(columns=[table.columns[0]]).num_rows)
+        return int(StoredTable(self.tables, table).rows(columns=[table.columns[0]]).num_rows)
 
     def await_rows(self, table: TableContract, count: int) -> None:
         """Wait until a table has so many rows, and no more."""
@@ -237,7 +238,7 @@ def test_a_table_that_takes_long_to_maintain_does_not_delay_the_end(pipeline: Pi
     values = {"string": "", "array": [], "date": datetime.now(UTC).date()}
     row = {field.name: values.get(field.dataType.typeName(), 1) for field in NODE_CHANGES_TABLE.fields}
     for version in range(2):
-        DriverTable(pipeline.tables, NODE_CHANGES_TABLE, "test").append([row], version)
+        TableWriter(pipeline.tables, NODE_CHANGES_TABLE, "test").append([row], version)
     place = Path(DeltaTable(pipeline.tables / NODE_CHANGES_TABLE.name).file_uris()[0])
     place.unlink()
     os.mkfifo(place)

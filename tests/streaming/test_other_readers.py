@@ -15,7 +15,7 @@ from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.state import State
 from streaming.changes.follower import ChangesFollower
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.log_tables import busy_world, write_tables
 from tests.helpers.pipeline_world import random_report
 from tests.helpers.placed_report import PlacedReport
@@ -47,7 +47,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     follower = ChangesFollower(folder / "delta")
     assert sum(iter(follower.step, 0)) == len(WORLD.decisions)
     rows = [dict(zip(BUNDLE_LOAD_TABLE.columns, bundle_row(each), strict=True)) for each in loaded().bundles.values()]
-    DriverTable(folder / "delta", BUNDLE_LOAD_TABLE, "test").append(rows, 1)
+    TableWriter(folder / "delta", BUNDLE_LOAD_TABLE, "test").append(rows, 1)
     ((*words, into, file),) = console_commands("controlplane", PAGE)
     assert into == ">"
     (folder / file).write_text(

@@ -34,7 +34,7 @@ from streaming.contracts.records import (
     INTENTS_TABLE,
 )
 from streaming.contracts.table import TableContract
-from streaming.load.rows import node_row
+from streaming.load.state_rows import node_row
 from streaming.load_history.follower import LoadHistoryFollower
 from streaming.records.decision_rows import decision_rows
 from streaming.records.tick_rows import PlacedTick
@@ -43,7 +43,7 @@ from streaming.sql.ddl import statements
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.decision_table import recorded
 from tests.helpers.eventful import eventful_decisions
 from tests.helpers.inline_tasks import InlineTasks
@@ -78,7 +78,7 @@ def history(spark: SparkSession, asked_folder: Path) -> Iterator[tuple[LocalEngi
 
     def write(rows: Iterable[tuple[object, ...]], table: TableContract) -> None:
         named = [dict(zip(table.columns, row, strict=True)) for row in rows]
-        DriverTable(folder, table, "asked").append(named, 1)
+        TableWriter(folder, table, "asked").append(named, 1)
 
     decisions = eventful_decisions()
     write(decision_rows(recorded(decisions)), DECISIONS_TABLE)

@@ -22,7 +22,7 @@ from streaming.records.record_rows import record_rows, table_of, without_day
 from streaming.records.tick_rows import tick_rows
 from streaming.tables.created_tables import create_missing
 from streaming.tables.day_files import DayFiles
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.log_tables import busy_world
 from tests.helpers.recorded_log import RecordedLog
 
@@ -43,7 +43,7 @@ def write(folder: Path, query_id: str, batch: int, records: Sequence[RawRecord],
         (TICKS_TABLE, of_ticks, "minute_ms"),
     ):
         if contract.name in table_names:
-            table = DriverTable(folder, contract, query_id)
+            table = TableWriter(folder, contract, query_id)
             files = DayFiles(table.folder, contract, dated_by)
             files.write(of_table)
             table.append_files(files.close(), batch)
@@ -89,8 +89,8 @@ class Damaged:
         assert anew.begin == made.begin
         assert anew.query_id != self.query_id
         for table in tables_of(HEARTBEATS):
-            assert not DriverTable(self.folder, table, anew.query_id).was_written_by_another
-            assert DriverTable(self.folder, table, self.query_id).was_written_by_another
+            assert not TableWriter(self.folder, table, anew.query_id).was_written_by_another
+            assert TableWriter(self.folder, table, self.query_id).was_written_by_another
         self.query_id = anew.query_id
         return made
 

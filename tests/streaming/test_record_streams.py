@@ -20,11 +20,11 @@ from streaming.contracts.records import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, ME
 from streaming.jobs.records import RecordBatchWriter, start_records
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.records.tick_rows import PlacedTick, ticks_of
-from streaming.tables.driver_tables import DriverTable
 from streaming.tables.table_files import WrittenFile
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.pipeline_world import PipelineWorld, read_all
+from tests.helpers.raw_batches import RAW
 
-RAW = "partition int, offset long, append_time_ms long, key binary, value binary, is_append_time boolean"
 DIVIDED = BundleStepReport("kv/0x00000000_0x40000000", 2, BundleStep.DIVIDED, (7, 8))
 
 
@@ -80,16 +80,16 @@ def test_each_table_has_a_batch_once(
     """A driver that is killed between the two commits of a batch repeats it; every offset is in one place."""
     config = world.config()
     batches = [mixed_batch(spark, number) for number in range(3)]
-    commit = DriverTable.append_files
+    commit = TableWriter.append_files
 
-    def commit_but_ticks(table: DriverTable, files: Sequence[WrittenFile], version: int) -> None:
+    def commit_but_ticks(table: TableWriter, files: Sequence[WrittenFile], version: int) -> None:
         if table.contract is TICKS_TABLE and version == 1:
             raise KeyboardInterrupt
         commit(table, files, version)
 
     registry = CollectorRegistry()
     first = RecordBatchWriter(config, HEARTBEATS, PipelineMetrics(CollectorRegistry()))
-    monkeypatch.setattr(DriverTable, "append_files", commit_but_ticks)
+    monkeypatch.setattr(TableWriter, "append_files", commit_but_ticks)
     first.write(batches[0], "app", 0)
     with pytest.raises(KeyboardInterrupt):
         first.write(batches[1], "app", 1)

@@ -16,7 +16,7 @@ from streaming.sql import local
 from streaming.sql.answers import SqlEngine
 from streaming.sql.local import LocalEngine
 from streaming.sql.spark import SparkEngine
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.membership_rows import add_membership_rows
 
 WRITES = (
@@ -125,7 +125,7 @@ def test_nested_values_come_back_plain(make_engine: Callable[[Path], SqlEngine],
     """Structs, arrays of structs, maps and bytes, as they stand in the tables."""
     source = ("reason", "detail", "heartbeats", 3, 4, 5, "c1", b"\x00\xff", 2)
     row = ("dead-letters", 0, 7, 8, date(2026, 1, 2), *source)
-    letters = DriverTable(tables_dir, DEAD_LETTERS_TABLE, "app")
+    letters = TableWriter(tables_dir, DEAD_LETTERS_TABLE, "app")
     letters.append([dict(zip(DEAD_LETTERS_TABLE.columns, row, strict=True))], 1)
     engine = make_engine(tables_dir)
     assert engine.run("select raw, source_offset, day from dead_letters").rows == (("00ff", 4, "2026-01-02"),)

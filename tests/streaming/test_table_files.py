@@ -12,8 +12,8 @@ from streaming.contracts.records import LOAD_REPORTS_TABLE, MEMBERSHIP_TABLE
 from streaming.contracts.table import TableContract
 from streaming.storage import StoragePath
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
 from streaming.tables.table_files import TableFileWriter, read_files, read_in_parts
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.pipeline_world import bundle_load
 from tests.helpers.written_files import SCHEMA, bundle_rows, written
 
@@ -72,7 +72,7 @@ def test_history_is_divided_by_day(tmp_path: Path) -> None:
 
 def assert_kept(folder: StoragePath, contract: TableContract) -> None:
     """A row whose columns may all be null is there after the commit."""
-    table = DriverTable(folder, contract, "app")
+    table = TableWriter(folder, contract, "app")
     schema = to_arrow_schema(contract.schema)
     place = {"topic": "t", "partition": 1, "offset": 2, "append_time_ms": 3, "kind": "joined"}
     row = pa.Table.from_pylist([{name: place.get(name) for name in schema.names}], schema=schema)

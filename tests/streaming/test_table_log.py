@@ -21,7 +21,7 @@ from streaming.contracts.records import DECISIONS_TABLE, HEARTBEATS_TABLE, MEMBE
 from streaming.contracts.table import TableContract
 from streaming.records.table_log import TableLogReader
 from streaming.records.tick_rows import ticks_of
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.histories import History, operations, play
 from tests.helpers.log_tables import INPUTS, add_ticks, busy_world, write_tables
 from tests.helpers.recorded_log import RecordedLog
@@ -121,7 +121,7 @@ def test_the_log_ends_where_its_inputs_end(tmp_path: Path) -> None:
 def test_decisions_without_their_inputs_are_only_followed(tmp_path: Path, contract: TableContract, kept: str) -> None:
     """Forgotten days, or a refused record whose dead letter is gone: what cannot be known is no difference."""
     write_tables(tmp_path, BUSY)
-    table = DriverTable(tmp_path, contract, "somebody")
+    table = TableWriter(tmp_path, contract, "somebody")
     rows = table.rows().to_pylist(maps_as_pydicts="strict")
     rows.sort(key=lambda row: tuple(row[name] for name in contract.key))
     left = {"none": [], "the last": rows[-1:], "all but one in the middle": [*rows[:3], *rows[4:]]}[kept]
@@ -136,7 +136,7 @@ def test_decisions_without_their_inputs_are_only_followed(tmp_path: Path, contra
 def test_decisions_without_their_ticks_are_only_followed(tmp_path: Path) -> None:
     """Ticks without which log time is not known; without the last ones the log ends earlier."""
     write_tables(tmp_path, BUSY)
-    table = DriverTable(tmp_path, TICKS_TABLE, "somebody")
+    table = TableWriter(tmp_path, TICKS_TABLE, "somebody")
     rows = table.rows().to_pylist()
     table.replace((), 1)
     add_ticks(tmp_path, [tick for row in rows for tick in ticks_of(row) if tick.offset >= 30])
@@ -144,14 +144,14 @@ def test_decisions_without_their_ticks_are_only_followed(tmp_path: Path) -> None
     assert [each for each in found if each.differences] == []
     assert len(found) == len(BUSY.records[TopicPartition(DECISIONS, 0)]) > log_audit.retaken
     assert any("no longer kept" in each.followed_because for each in found)
-    DriverTable(tmp_path, TICKS_TABLE, "somebody").replace((), 2)
+    TableWriter(tmp_path, TICKS_TABLE, "somebody").replace((), 2)
     assert len(audited(tmp_path)[1]) < len(found)
 
 
 def test_what_was_changed_in_a_table_is_found(tmp_path: Path) -> None:
     """A decision by its digest. An offset before the first row is not passed over in silence."""
     write_tables(tmp_path, BUSY)
-    table = DriverTable(tmp_path, DECISIONS_TABLE, "somebody")
+    table = TableWriter(tmp_path, DECISIONS_TABLE, "somebody")
     rows = sorted(table.rows().to_pylist(maps_as_pydicts="strict"), key=lambda row: row["seq"])
     rows[4]["decided_at_ms"] += 1
     table.replace(rows, 1)
@@ -165,7 +165,7 @@ def test_what_was_changed_in_a_table_is_found(tmp_path: Path) -> None:
 def behind_the_start(folder: Path) -> None:
     """Read from an offset that no row has."""
     for contract, offset in ((HEARTBEATS_TABLE, "offset"), (TICKS_TABLE, "first_offset")):
-        table = DriverTable(folder, contract, "somebody")
+        table = TableWriter(folder, contract, "somebody")
         rows = [row for row in table.rows().to_pylist(maps_as_pydicts="strict") if row[offset] > 0]
         table.replace(rows, 1)
     reader = TableLogReader(folder)

@@ -95,6 +95,13 @@ pipeline.add_command(rebuild_checkpoint)
     help="How often each stream looks for new records.",
 )
 @click.option(
+    "--max-records-per-batch",
+    type=click.IntRange(min=1),
+    default=20_000,
+    help="How many records of a topic are read at once: fewer take less memory where reports are large, more catch up "
+    "faster.",
+)
+@click.option(
     "--maintenance-interval-ms",
     type=click.IntRange(min=1_000),
     default=3_600_000,
@@ -142,6 +149,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     memory_mib: int,
     bucket_count: int,
     trigger_interval_ms: int,
+    max_records_per_batch: int,
     maintenance_interval_ms: int,
     rules: tuple[str, ...],
     kept: tuple[str, ...],
@@ -162,6 +170,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         spark=spark_config(cores, memory_mib, master, None if spark_log == _STANDARD_ERROR else log_file),
         rules=parse_settings("--rule", LoadRuleConfig(), rules),
         trigger_interval_ms=trigger_interval_ms,
+        max_records_per_batch=max_records_per_batch,
         maintenance_interval_ms=maintenance_interval_ms,
         bucket_count=bucket_count,
         keep_days=_days_of(kept),
@@ -169,7 +178,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     )
     with stop_on_signals() as stop:
         with reading(invocation):
-            pass
+            pass  # said at once where Kafka or the topics are not there: Spark takes its time to start
         serve_metrics(metrics_port)
         its_log = "" if config.spark.log_file is None else f", its log is {config.spark.log_file}"
         click.echo(f"starting Spark; the tables are in {config.tables_dir}{its_log} ...", err=True)

@@ -12,7 +12,7 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.inspection.auditing import Audited, Auditor
 from streaming.contracts.records import DECISIONS_TABLE
 from streaming.tables.created_tables import create_missing
-from streaming.tables.driver_tables import DriverTable
+from streaming.tables.table_writer import TableWriter
 from tests.helpers.commands import RunCommand
 from tests.helpers.log_tables import busy_world, write_tables
 from tests.helpers.recorded_log import RecordedLog
@@ -56,7 +56,7 @@ def test_decisions_that_wait_for_their_inputs_are_counted(command: RunCommand, t
 def test_a_break_is_told_as_one(command: RunCommand, tmp_path: Path, gone: int) -> None:
     """What is behind it has its inputs. The number of decisions is not the seq of the newest."""
     write_tables(tmp_path, RecordedLog(busy_world()))
-    table = DriverTable(tmp_path, DECISIONS_TABLE, "somebody")
+    table = TableWriter(tmp_path, DECISIONS_TABLE, "somebody")
     rows = table.rows().to_pylist(maps_as_pydicts="strict")
     table.replace([row for row in rows if row["seq"] != gone], 1)
     ran = command("audit", "--tables-dir", str(tmp_path))
@@ -78,7 +78,7 @@ def test_decisions_that_are_written_meanwhile_are_not_told(
 ) -> None:
     """The pipeline may run: the audit is of the tables as they were when it began."""
     write_tables(tmp_path, RecordedLog(busy_world()))
-    table = DriverTable(tmp_path, DECISIONS_TABLE, "somebody")
+    table = TableWriter(tmp_path, DECISIONS_TABLE, "somebody")
     rows = sorted(table.rows().to_pylist(maps_as_pydicts="strict"), key=lambda row: row["seq"])
     table.replace(rows[:-2], 1)
 

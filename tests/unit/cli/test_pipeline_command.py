@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
 from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.pipeline.mending import rebuild_checkpoint
 from streaming.config import PipelineConfig, SparkConfig
+from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.jobs import pipeline as job
 from streaming.storage import ObjectPath
 from tests.helpers.commands import RunCommand
@@ -38,13 +41,14 @@ def test_rules_reach_the_pipeline(cluster_command: RunCommand, given: Given, tmp
     """A lowered threshold that is dropped on the way would be taken for a rule that does not work."""
     ran = cluster_command(
         "pipeline", "run", "--tables-dir", str(tmp_path), "--trigger-interval-ms", "700",
+        "--max-records-per-batch", "900",
         "--rule", "split.max_message_rate_per_s=5", "--rule", "evaluation_interval_ms=3000",
         "--keep", "load_reports=7", "--keep", "heartbeats=30", "--accept-gap",
     )  # fmt: skip
     assert ran.status == ExitStatus.DONE, ran.err
     (config,) = given.configs
     assert config.tables_dir == tmp_path
-    assert config.trigger_interval_ms == 700
+    assert (config.trigger_interval_ms, config.max_records_per_batch) == (700, 900)
     assert (config.rules.split.max_message_rate_per_s, config.rules.evaluation_interval_ms) == (5, 3_000)
     assert config.rules.split.max_topics == 1_000
     assert config.keep_days == {"load_reports": 7, "heartbeats": 30}
@@ -156,3 +160,10 @@ def test_a_checkpoint_is_named_as_its_topic_or_as_its_folder(
     ran = cluster_command("pipeline", "rebuild-checkpoint", topic, "--tables-dir", str(tmp_path))
     assert ran.status == ExitStatus.FAILED, ran.err
     assert "no tables of cluster" in ran.err
+
+
+def test_every_stream_of_a_topic_can_have_its_checkpoint_rebuilt() -> None:
+    """The command knows their names without Spark."""
+    (argument,) = (each for each in rebuild_checkpoint.params if each.name == "topic")
+    assert isinstance(argument.type, click.Choice)
+    assert sorted(argument.type.choices) == sorted(TABLE_OF_TOPIC)

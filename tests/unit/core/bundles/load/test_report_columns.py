@@ -1,6 +1,7 @@
-"""Which reports are plausible, over columns: what the verdict about each report is."""
+"""What many reports say, over columns: what each says by itself."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import hypothesis.strategies as st
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import example, given
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT
-from controlplane.core.bundles.load.report_columns import are_plausible_reports
+from controlplane.core.bundles.load.report_columns import are_plausible_reports, figures_of_reports
 from controlplane.core.bundles.load.report_figures import report_figures
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
@@ -55,3 +56,43 @@ def test_verdicts_are_those_of_each_report(drawn: Sequence[LoadReport]) -> None:
     counts = np.array([len(each.bundles) for each in drawn], np.int64)
     expected = [report_figures(each, ResourceWeights()).is_plausible for each in drawn]
     assert are_plausible_reports(usage, limit, counts, loads).tolist() == expected
+
+
+AMOUNTS = st.floats(0, 1e12) | FIGURES
+WEIGHTS = st.builds(
+    ResourceWeights,
+    **{name: st.sampled_from([0.0, 0.3, 1.0, 2.5]) for name in ("cpu", "direct_memory", "bandwidth_in")},
+    former_bandwidth_out=st.sampled_from([1.0, 0.7]),
+    keeps_infinite_usage=st.booleans(),
+)
+
+
+@st.composite
+def any_reports(draw: st.DrawFn) -> LoadReport:
+    """A report with bundles in any order, most of whose figures can be true."""
+    amounts = AMOUNTS if draw(st.booleans()) else st.floats(0, 1e12)
+    limits = st.floats(0, 1e6) | st.sampled_from([1e-46, 1e-45, 3e-44, -1.0])
+    usual = st.builds(lambda limit, share: ResourceUsage(limit * share, limit), limits, st.floats(0, 99))
+    usages = Resources(*(draw(usual | USAGES if draw(st.booleans()) else usual) for _ in Resources._fields))
+    numbers = draw(st.lists(st.integers(0, 30), max_size=12))
+    ordered = sorted(numbers) if draw(st.booleans()) else numbers
+    bundles = [
+        BundleLoad._make((f"kv/{number:02}", *(draw(amounts) for _ in range(4)), 0, 0, 0, 0)) for number in ordered
+    ]
+    return LoadReport("n", 1, 0, *usages, (), "1", 0, tuple(bundles), ())
+
+
+@given(st.lists(any_reports(), max_size=5), WEIGHTS)
+@example([report(ResourceUsage(1.0, 3.0), 1.0)], ResourceWeights())
+@example([report(ResourceUsage(9e-45, 1e-46), 1.0)], ResourceWeights())  # the limit is 0 in 32 bits
+@example([report(ResourceUsage(9e-45, 1e-46), 1.0)], ResourceWeights(keeps_infinite_usage=True))
+@example(
+    [replace(report(ResourceUsage(1.0, 4.0), 1.0), bandwidth_out=ResourceUsage(4.0, 4.0))],
+    ResourceWeights(former_bandwidth_out=0.7),
+)
+def test_figures_are_those_of_each_report(drawn: Sequence[LoadReport], weights: ResourceWeights) -> None:
+    """To the bit: usage in 32 bits, and sums in the order of the bundles' ids."""
+    bundles = [bundle for each in drawn for bundle in each.bundles]
+    loads = np.array([[getattr(bundle, name) for bundle in bundles] for name in MessageLoad._fields]).reshape(4, -1)
+    found = figures_of_reports(drawn, loads, weights)
+    assert repr(found) == repr([report_figures(each, weights) for each in drawn])

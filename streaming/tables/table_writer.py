@@ -1,4 +1,4 @@
-"""The tables as the driver commits them, by delta-rs: that takes milliseconds, where a write of Spark takes seconds.
+"""Tables as the driver commits them, by delta-rs: that takes milliseconds, where a write of Spark takes seconds.
 
 Rows are few and in the driver, or in files that executors have written (:mod:`streaming.tables.table_files`). Spark
 writes no table, also not for its maintenance: on an object store it would not see the commits of others.
@@ -12,29 +12,22 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, Transaction, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
 from controlplane.errors import FencedError, InvariantViolationError, LogContinuityError
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
 from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
-from streaming.tables.app_transactions import app_transactions
-from streaming.tables.created_tables import stored_bucket_count
+from streaming.tables.stored_table import MENDED, StoredTable
 from streaming.tables.table_files import WrittenFile
 
 LAST_WRITER: Final = "controlplane.writer"
 """The application transaction whose number is the hash of the name of the writer that committed last."""
-MENDED: Final = "controlplane.mended"
-"""Stands in a commit that takes a table back, and after which its writers go on where it is then."""
-_LATEST_COMMITS: Final = 8
-"""Among how many the last one that changed rows is searched: those of maintenance may follow it."""
-_ASKED_EACH: Final = 8
-"""Up to so many names are asked of delta-rs one by one, which reads the log for each; more are looked up in one go."""
 
 
-class DriverTable:
-    """A table. What is written has a version of the writer's own, which is in the same commit.
+class TableWriter(StoredTable):
+    """A table and one of its writers. What is written has a version of the writer's own, which is in the same commit.
 
     Args:
         tables_dir: the folder of the tables.
@@ -44,15 +37,11 @@ class DriverTable:
 
     def __init__(self, tables_dir: StoragePath, contract: TableContract, app_id: str) -> None:
         """Open it as it is now."""
-        self.contract = contract
-        self.folder = tables_dir / contract.name
-        self._table = DeltaTable(str(self.folder))
-        self._tables_dir = tables_dir
+        super().__init__(tables_dir, contract)
+        self._seen_version = self._table.version()
         self._app_id = app_id
         self._schema = pa.schema(self._table.schema().to_arrow())
         self._writer = zlib.crc32(app_id.encode())
-        self._positions: dict[str, int | None] = {}
-        self._seen_version = self._table.version()
         self.position(app_id)
         self.position(LAST_WRITER)
 
@@ -70,76 +59,6 @@ class DriverTable:
         """Whether the last commit of a writer, as far as this one knows, has another name than its own."""
         return self.position(LAST_WRITER) not in (None, self._writer)
 
-    @property
-    def was_taken_back(self) -> bool:
-        """Whether another program has given it an older version, as Delta's RESTORE does, since it was last written.
-
-        That leaves what was written under names as it was: ``written_version`` is that of rows that are gone.
-        """
-        latest = (commit for commit in self._table.history(_LATEST_COMMITS) if MENDED not in commit)
-        changes = (commit["operation"] for commit in latest if commit.get("operation") in ("WRITE", "RESTORE"))
-        return next(changes, None) == "RESTORE"
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no rows, as this writer knows it."""
-        return not self._table.file_uris()
-
-    @property
-    def bucket_count(self) -> int:
-        """Into how many buckets it is divided."""
-        return stored_bucket_count(self._tables_dir, self.contract)
-
-    def rows(self, filtered: pc.Expression | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """The present rows, those that pass the filter."""
-        self._table.update_incremental()
-        return self._table.to_pyarrow_dataset().to_table(
-            columns=None if columns is None else list(columns), filter=filtered
-        )
-
-    def files_of_buckets(self) -> Mapping[int, Sequence[str]]:
-        """The files of each bucket that has any, by their places below the table's folder."""
-        actions = pa.table(self._table.get_add_actions(flatten=True))
-        files: dict[int, list[str]] = {}
-        for path, bucket in zip(
-            actions["path"].to_pylist(), actions[f"partition.{BUCKET_COLUMN}"].to_pylist(), strict=True
-        ):
-            files.setdefault(bucket, []).append(path)
-        return files
-
-    def position(self, name: str) -> int | None:
-        """The number that was last written under a name, as this writer saw it first or wrote it; None: none was."""
-        if name not in self._positions:
-            self._positions.update(self._stored([name]))
-        return self._positions[name]
-
-    def positions(self, names: Iterable[str]) -> Mapping[str, int]:
-        """Those of :meth:`position` that were written, of many names."""
-        asked = list(names)
-        self._positions.update(self._stored([name for name in asked if name not in self._positions]))
-        found = ((name, self._positions[name]) for name in asked)
-        return {name: number for name, number in found if number is not None}
-
-    def _stored(self, names: Sequence[str]) -> Mapping[str, int | None]:
-        """What stands in the table's log, up to the version that is open."""
-        written = app_transactions(self.folder, self._table.version()) if len(names) > _ASKED_EACH else None
-        find = self._table.transaction_version if written is None else written.get
-        return {name: find(name) for name in names}
-
-    def files(self, facts: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-        """The present files.
-
-        Args:
-            facts: what is asked of each, such as ``path``, ``partition.day`` or ``min.offset``; what no file of the
-                table has is left out.
-        """
-        self._table.update_incremental()
-        actions = pa.table(self._table.get_add_actions(flatten=True))
-        found: Sequence[Mapping[str, Any]] = actions.select(
-            [each for each in facts if each in actions.schema.names]
-        ).to_pylist()
-        return found
-
     def append(self, rows: Iterable[Mapping[str, Any]], version: int) -> None:
         """Add rows."""
         self._write(self._arrow(rows), version, mode="append")
@@ -148,7 +67,7 @@ class DriverTable:
         """Replace all rows."""
         self._write(self._arrow(rows), version, mode="overwrite")
 
-    def replace_in_buckets(
+    def merge_rows(
         self, key: str, present: Mapping[Any, Mapping[str, Any] | None], buckets: Iterable[int], version: int
     ) -> None:
         """Replace the rows of some keys, in one commit that writes the buckets of these keys anew.
@@ -183,7 +102,7 @@ class DriverTable:
         """
         self._commit(files, positions, mode="append")
 
-    def replace_buckets(self, files: Sequence[WrittenFile], version: int, positions: Mapping[str, int]) -> None:
+    def replace_bucket_files(self, files: Sequence[WrittenFile], version: int, positions: Mapping[str, int]) -> None:
         """Replace all rows of the buckets of which executors wrote files, by those of the files.
 
         Args:

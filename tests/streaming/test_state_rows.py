@@ -10,7 +10,7 @@ from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.reported_state import BundleSums
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
-from streaming.load.rows import bundle_of, node_of, node_row
+from streaming.load.state_rows import bundle_of, node_of, node_row
 from tests.helpers.load_logs import logs
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row
