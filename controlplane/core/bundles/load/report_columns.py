@@ -31,9 +31,9 @@ def figures_of_reports(reports: Sequence[LoadReport], loads: Loads, weights: Res
     counts = np.array([len(each.bundles) for each in reports], np.int64)
     resources = np.array([[getattr(each, name) for name in Resources._fields] for each in reports], np.float64)
     usage, limit = resources.reshape(-1, len(Resources._fields), 2).transpose(2, 1, 0)
-    wrong = np.bincount(_places(counts), ~are_plausible(loads), len(counts))
-    is_usual = are_plausible_reports(usage, limit, counts, loads) & (wrong == 0) & (not weights.keeps_infinite_usage)
-    columns = (counts, _weighted_usages(usage, limit, weights), _sums(loads, counts).T, is_usual)
+    counted, sums = _sums(loads, counts)
+    is_usual = _are_plausible(usage, limit, sums) & (counted == counts) & (not weights.keeps_infinite_usage)
+    columns = (counts, _weighted_usages(usage, limit, weights), sums.T, is_usual)
     return [
         ReportFigures(count, weighted, MessageLoad(*reported), is_plausible=True, implausible=())
         if usual and _is_in_order(report)
@@ -51,19 +51,21 @@ def are_plausible_reports(usage: Loads, limit: Loads, bundle_counts: Numbers, lo
         bundle_counts: how many bundles each report names.
         loads: of these bundles, report by report.
     """
-    return np.asarray(_are_plausible_resources(usage, limit).all(axis=0) & are_plausible(_sums(loads, bundle_counts)))
+    _, sums = _sums(loads, bundle_counts)
+    return _are_plausible(usage, limit, sums)
 
 
-def _places(bundle_counts: Numbers) -> Numbers:
-    """Of each bundle the place of its report."""
-    return np.repeat(np.arange(len(bundle_counts)), bundle_counts)
+def _sums(loads: Loads, bundle_counts: Numbers) -> tuple[Numbers, Loads]:
+    """Of each report the number of bundles whose loads can be true, and these loads added one after the other."""
+    counted, count = are_plausible(loads), len(bundle_counts)
+    of_counted = np.repeat(np.arange(count), bundle_counts)[counted]
+    sums = np.stack([np.bincount(of_counted, figure[counted], count) for figure in loads]).astype(np.float64)
+    return np.bincount(of_counted, minlength=count), sums
 
 
-def _sums(loads: Loads, bundle_counts: Numbers) -> Loads:
-    """Of each report the loads of the bundles that can be true, added one after the other."""
-    counted = are_plausible(loads)
-    of_counted, count = _places(bundle_counts)[counted], len(bundle_counts)
-    return np.stack([np.bincount(of_counted, figure[counted], count) for figure in loads]).astype(np.float64)
+def _are_plausible(usage: Loads, limit: Loads, sums: Loads) -> Choice:
+    """Whether each report's resources and the sums over its bundles can be true."""
+    return np.asarray(_are_plausible_resources(usage, limit).all(axis=0) & are_plausible(sums))
 
 
 def _are_plausible_resources(usage: Loads, limit: Loads) -> Choice:

@@ -12,20 +12,20 @@ BUGS: Final = (
     Bug("one plausible resource is enough", ".all(axis=0)", ".any(axis=0)", tests=_TESTS),
     Bug(
         "bundles whose figures cannot be true are summed up",
-        "counted = are_plausible(loads)",
-        "counted = np.ones(loads.shape[1], np.bool_)",
+        "counted, count = are_plausible(loads), ",
+        "counted, count = np.ones(loads.shape[1], np.bool_), ",
         tests=_TESTS,
     ),
     Bug(
         "sums over bundles are not judged",
-        ".all(axis=0) & are_plausible(_sums(loads, bundle_counts))",
+        ".all(axis=0) & are_plausible(sums)",
         ".all(axis=0)",
         tests=_TESTS,
     ),
     Bug(
         "bundles are added up in the order of the report", "if usual and _is_in_order(report)", "if usual", tests=_TESTS
     ),
-    Bug("a report with one wrong bundle is a usual one", " & (wrong == 0)", "", tests=_TESTS),
+    Bug("a report with one wrong bundle is a usual one", " & (counted == counts)", "", tests=_TESTS),
     Bug(
         "usages of reports are taken in 64 bits",
         "share = _rounded(_rounded(usage) / in_32_bits)",
