@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pa_dataset
 from deltalake import DeltaTable
+from numpy.typing import NDArray
 
 from controlplane.codec.decisions import encode_decision
 from controlplane.codec.input_checks import key_of
@@ -162,24 +163,27 @@ class TableLogReader:
         return self._extents.get(topic, {})
 
     def _extents_of(self, topic: str) -> dict[int, _Extent]:
-        """Of each partition the last run of offsets without a hole: what stands before a hole is as good as forgotten.
+        """Of each partition the last run of offsets without a hole, but for holes that are not filled yet.
 
-        An offset that is missing may be a refused record whose dead letter is not there, yet or any more.
+        An offset that is missing was forgotten, or a refused record whose dead letter was. What stands before it is as
+        good as forgotten. It may also be on its way: the tables of one batch are committed one after the other, and a
+        dead letter is read back from Kafka. The log ends there then.
         """
-        places = self._tables[topic].to_table(columns=["partition", "offset"])
-        refused = self._refused.filter(pc.field("source_topic") == topic).select(["source_partition", "source_offset"])
-        parts = [places.cast(_PLACES), refused.rename_columns(_PLACES.names).cast(_PLACES)]
+        letters = self._refused.filter(pc.field("source_topic") == topic).select(["source_partition", "source_offset"])
+        recorded = [self._tables[topic].to_table(columns=["partition", "offset"]).cast(_PLACES)]
         if topic == HEARTBEATS:
-            parts.append(self._tick_places().select(_PLACES.names))
-        both = pa.concat_tables(parts)
-        partitions, offsets = both["partition"].to_numpy(), both["offset"].to_numpy()
-        found = {}
-        for partition in np.unique(partitions).tolist():
-            mine = np.unique(offsets[partitions == partition])
-            holes = [] if topic == DECISIONS else np.flatnonzero(np.diff(mine) > 1).tolist()
-            first = mine[holes[-1] + 1 if holes else 0]
-            found[partition] = _Extent(int(first), int(mine[-1]) + 1)
-        return found
+            recorded.append(self._tick_places().select(_PLACES.names))
+        offsets = [_offsets_by_partition(places) for places in recorded]
+        of_letters = _offsets_by_partition(letters.rename_columns(_PLACES.names).cast(_PLACES))
+        partitions = sorted({partition for part in (*offsets, of_letters) for partition in part})
+        if topic == DECISIONS:  # one that spans records has one row
+            return {
+                number: _Extent(int(offsets[0][number][0]), int(offsets[0][number][-1]) + 1) for number in partitions
+            }
+        return {
+            number: _last_run([part[number] for part in offsets if number in part], of_letters.get(number))
+            for number in partitions
+        }
 
     def _tick_places(self, rows: pc.Expression | None = None) -> pa.Table:
         """Partition, offset and append time of each tick."""
@@ -311,6 +315,31 @@ def _record(topic: str, row: Mapping[str, Any]) -> RawRecord:
 
 
 _PLACES: Final = pa.schema([("partition", pa.int64()), ("offset", pa.int64())])
+
+
+def _offsets_by_partition(places: pa.Table) -> dict[int, NDArray[np.int64]]:
+    """The offsets of each partition that has any, in order."""
+    partitions, offsets = places["partition"].to_numpy(), places["offset"].to_numpy()
+    return {int(partition): np.unique(offsets[partitions == partition]) for partition in np.unique(partitions)}
+
+
+def _last_run(recorded: Sequence[NDArray[np.int64]], letters: NDArray[np.int64] | None) -> _Extent:
+    """The last run without a hole that will not be filled any more.
+
+    Args:
+        recorded: the offsets in each of the tables of records, in order.
+        letters: those of refused records.
+    """
+    parts = [*recorded, *([] if letters is None else [letters])]
+    offsets = np.unique(np.concatenate(parts))
+    first_of_all = max((part[0] for part in recorded), default=offsets[0])
+    last_of_all = min(part[-1] for part in parts)
+    holes = np.flatnonzero(np.diff(offsets) > 1)
+    unfilled = (offsets[holes] >= last_of_all) & (offsets[holes + 1] > first_of_all)
+    end = holes[unfilled][0] if unfilled.any() else len(offsets) - 1
+    forgotten = holes[holes < end]
+    begin = forgotten[-1] + 1 if forgotten.size else 0
+    return _Extent(int(offsets[begin]), int(offsets[end]) + 1)
 
 
 def _grouped(places: pa.Table, function: str) -> Iterator[tuple[int, int]]:

@@ -17,7 +17,13 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.inspection.auditing import Audited, Auditor
 from controlplane.ports import RawRecord
-from streaming.contracts.records import DECISIONS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE, TICKS_TABLE
+from streaming.contracts.records import (
+    DEAD_LETTERS_TABLE,
+    DECISIONS_TABLE,
+    HEARTBEATS_TABLE,
+    MEMBERSHIP_TABLE,
+    TICKS_TABLE,
+)
 from streaming.contracts.table import TableContract
 from streaming.records.table_log import TableLogReader
 from streaming.records.tick_rows import ticks_of
@@ -146,6 +152,36 @@ def test_decisions_without_their_ticks_are_only_followed(tmp_path: Path) -> None
     assert any("no longer kept" in each.followed_because for each in found)
     TableWriter(tmp_path, TICKS_TABLE, "somebody").replace((), 2)
     assert len(audited(tmp_path)[1]) < len(found)
+
+
+@pytest.mark.parametrize("behind", [HEARTBEATS_TABLE, TICKS_TABLE, DEAD_LETTERS_TABLE], ids=lambda table: table.name)
+def test_the_log_ends_where_one_of_the_tables_of_a_topic_ends(tmp_path: Path, behind: TableContract) -> None:
+    """Tables of one batch are committed one after the other: one that is behind takes nothing of what is before it."""
+    log = RecordedLog(busy_world())
+    letters, ends = [], {}
+    for place, records in log.records.items():
+        if place.topic == HEARTBEATS:
+            middle = len(records) // 2
+            for number in (1, middle):
+                records[number] = records[number]._replace(value=b"junk")
+            is_missing = [number >= middle and _is_recorded_in(record, behind) for number, record in enumerate(records)]
+            behind_all = records[-1].offset + 1
+            ends[place] = next(
+                (each.offset for each, missing in zip(records, is_missing, strict=True) if missing), behind_all
+            )
+            records[:] = [each for each, missing in zip(records, is_missing, strict=True) if not missing]
+            letters += [each for each in records if each.value == b"junk"]
+    write_tables(tmp_path, log, letters)
+    reader = TableLogReader(tmp_path)
+    assert reader.start_offsets(HEARTBEATS) == {place: log.records[place][0].offset for place in ends}
+    assert reader.end_offsets(HEARTBEATS) == ends
+
+
+def _is_recorded_in(record: RawRecord, table: TableContract) -> bool:
+    """Whether a record of heartbeats stands in this table."""
+    if record.value == b"junk":
+        return table is DEAD_LETTERS_TABLE
+    return table is (HEARTBEATS_TABLE if record.key else TICKS_TABLE)
 
 
 def test_what_was_changed_in_a_table_is_found(tmp_path: Path) -> None:
