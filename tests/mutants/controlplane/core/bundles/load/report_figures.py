@@ -4,7 +4,7 @@ from typing import Final
 
 from tests.mutants.mutant import Bug
 
-_TESTS: Final = ("streaming/test_load_decoding.py::test_a_report_is_judged_as_it_is_folded_alone",)
+_TESTS: Final = ("streaming/load/test_load_decoding.py::test_a_report_is_judged_as_it_is_folded_alone",)
 
 BUGS: Final = (
     Bug(

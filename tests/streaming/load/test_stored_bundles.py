@@ -13,7 +13,7 @@ from controlplane.core.bundles.splitting.limits import SplitLimits
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.load.stored_bundles import StoredBundles
 from tests.helpers.plain_load import PlainBundles, bundle_row
-from tests.streaming.test_candidates import MIB, NEWEST, NOW_MS, node
+from tests.streaming.load.test_candidates import MIB, NEWEST, NOW_MS, node
 
 GRACE_MS = 1_000
 

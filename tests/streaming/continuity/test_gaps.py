@@ -39,7 +39,7 @@ from streaming.tables.table_writer import TableWriter
 from tests.helpers.local_paths import local
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 from tests.helpers.polling import poll_until
-from tests.streaming.test_record_streams import heartbeat
+from tests.streaming.records.test_record_streams import heartbeat
 
 PARTITION = 3
 NOW_MS = 1_700_000_000_000

@@ -34,7 +34,7 @@ from streaming.tables.table_writer import TableWriter
 from tests.helpers.pipeline_world import PipelineWorld, random_report
 from tests.helpers.polling import poll_until
 from tests.helpers.readme import ROOT, blocks
-from tests.streaming.test_record_streams import heartbeat
+from tests.streaming.records.test_record_streams import heartbeat
 
 STEPS = blocks(ROOT / "docs" / "how-to" / "mend-the-pipeline.md")
 DEADLINE_S = 240.0

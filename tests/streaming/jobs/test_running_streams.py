@@ -21,7 +21,7 @@ from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, MEM
 from streaming.jobs.running_streams import run_streams
 from tests.helpers.membership_rows import add_membership_rows
 from tests.helpers.polling import poll_until
-from tests.streaming.test_restarts import Query, Starts, restarted
+from tests.streaming.jobs.test_restarts import Query, Starts, restarted
 
 END_S = 10.0
 """What the pipeline promises: it ends so long after it was told to, and a part of that is Spark's own."""

@@ -52,9 +52,10 @@ from tests.helpers.membership_rows import add_membership_rows
 from tests.helpers.pipeline_world import random_report
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_load import PlainLoad, bundle_row
+from tests.helpers.readme import ROOT
 from tests.helpers.report_table import ReportTable
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ask-the-tables.md"
+PAGE = ROOT / "docs" / "how-to" / "ask-the-tables.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 QUESTIONS = [
     *re.findall(r"^\$ (controlplane sql) \"(.*)\"$", TEXT, re.MULTILINE),

@@ -18,7 +18,7 @@ from streaming.jobs.continuous_starts import ContinuousStarts
 from streaming.jobs.load_history import LOAD_HISTORY
 from streaming.jobs.pipeline import restarted_streams
 from streaming.metrics import PipelineMetrics
-from tests.streaming.test_restarts import Query, Starts
+from tests.streaming.jobs.test_restarts import Query, Starts
 
 
 class Kafka:
