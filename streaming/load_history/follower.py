@@ -1,7 +1,7 @@
 """Follows the table ``load_reports``: each report counts in ``bundle_load_history`` once, whatever is killed.
 
 How far it is stands in the table's own commits, as Delta's application transactions, beside the rows: of each
-partition the next offset, and of each node the latest process. So there is no checkpoint, and nothing to repeat.
+partition the next offset, and of each node the latest incarnation. So there is no checkpoint, and nothing to repeat.
 
 A report of a window that has not ended is waited for, unless it is dated ahead of the driver's clock by more than an
 allowance: a broker's clock is wrong, maybe by years, and what stands behind the report would wait as long. Such a
@@ -15,10 +15,10 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from controlplane.core.bundles.load.offset_cutoffs import NodeIncarnation, NodePlace, offset_cutoffs
 from streaming.broker_clocks import CLOCK_ALLOWANCE_MS
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
 from streaming.contracts.records import LOAD_REPORTS_TABLE
-from streaming.load_history.processes import NodePlace, Process, verdicts
 from streaming.load_history.report_heads import FilePart, read_heads, read_held
 from streaming.load_history.unread_files import FILE_FACTS, end_of_step_ms, unread_files
 from streaming.load_history.window_sums import Chosen, write_sums
@@ -107,18 +107,18 @@ class LoadHistoryFollower:
         return [part for parts in self._later.values() for part in parts]
 
     def _write(
-        self, parts: Sequence[FilePart], ends: Mapping[int, int], first_offsets: Mapping[Process, int | None]
+        self, parts: Sequence[FilePart], ends: Mapping[int, int], first_offsets: Mapping[NodeIncarnation, int | None]
     ) -> int:
         written_parts = [part for part in parts if part.first_offset < ends[part.partition]]
         further = {part.partition: ends[part.partition] for part in written_parts}
         if not further:
             return 0
-        known = self._known_processes(process.place for process in first_offsets)
+        known = self._known_incarnations(each.place for each in first_offsets)
         within = {
-            process: first if first is not None and first < ends[process.place.partition] else None
-            for process, first in first_offsets.items()
+            each: first if first is not None and first < ends[each.place.partition] else None
+            for each, first in first_offsets.items()
         }
-        found = verdicts(within, known)
+        found = offset_cutoffs(within, known)
         written = write_sums(
             self._session,
             self._reports.folder,
@@ -131,7 +131,7 @@ class LoadHistoryFollower:
         positions = {
             APP_ID: max(self._known_count(), *(partition + 1 for partition in further)),
             **{position_name(partition): end for partition, end in further.items()},
-            **{_process(place): incarnation for place, incarnation in newest.items()},
+            **{_incarnation_name(place): incarnation for place, incarnation in newest.items()},
         }
         self._history.append_files_at(written.files, positions)
         self._positions.update(further)
@@ -140,8 +140,8 @@ class LoadHistoryFollower:
     def _known_count(self) -> int:
         return self._history.written_version or 0
 
-    def _known_processes(self, places: Iterable[NodePlace]) -> dict[NodePlace, int]:
-        names = {_process(place): place for place in places}
+    def _known_incarnations(self, places: Iterable[NodePlace]) -> dict[NodePlace, int]:
+        names = {_incarnation_name(place): place for place in places}
         return {names[name]: number for name, number in self._history.positions(names).items()}
 
 
@@ -161,5 +161,5 @@ def position_name(partition: int) -> str:
     return f"{APP_ID}[{partition}]"
 
 
-def _process(place: NodePlace) -> str:
+def _incarnation_name(place: NodePlace) -> str:
     return f"{APP_ID}[{place.partition}][{place.node_id}]"

@@ -1,7 +1,7 @@
-"""A first look at the reports of a step, on an executor: where they end, and which processes sent them.
+"""A first look at the reports of a step, on an executor: where they end, and which incarnations sent them.
 
 Files are read one after the other by one task, in parts; what is kept of them is a row for each file and partition,
-and one for each process.
+and one for each incarnation.
 """
 
 import functools
@@ -16,10 +16,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.offset_cutoffs import NodeIncarnation, NodePlace
 from controlplane.core.bundles.load.report_columns import are_plausible_reports
 from controlplane.core.bundles.load.sample_fold import Choice, Loads
 from controlplane.core.bundles.load.view import Resources
-from streaming.load_history.processes import NodePlace, Process
 from streaming.storage import StoragePath
 from streaming.tables.table_files import read_in_parts
 
@@ -48,9 +48,9 @@ _HEADS_TYPE: Final = StructType(
         StructField("incarnation", LongType()),
     ]
 )
-"""A row is one of two: what a file (``path``) has of a partition, or a process (``node_id``)."""
+"""A row is one of two: what a file (``path``) has of a partition, or an incarnation (``node_id``)."""
 _ARROW: Final = to_arrow_schema(_HEADS_TYPE)
-_PROCESS: Final = ["partition", "node_id", "incarnation"]
+_INCARNATION: Final = ["partition", "node_id", "incarnation"]
 
 
 class FilePart(NamedTuple):
@@ -77,11 +77,12 @@ class ReportHeads(NamedTuple):
 
     Attributes:
         parts: of files.
-        first_offsets: of each process, the first report whose figures of the node can be true; None if there is none.
+        first_offsets: of each incarnation, the first report whose figures of the node can be true; None if there is
+            none.
     """
 
     parts: Sequence[FilePart]
-    first_offsets: Mapping[Process, int | None]
+    first_offsets: Mapping[NodeIncarnation, int | None]
 
 
 def in_one_task(session: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -106,7 +107,7 @@ def read_heads(
     return ReportHeads(
         _file_parts(rows),
         {
-            Process(NodePlace(row["partition"], row["node_id"]), row["incarnation"]): row["first_offset"]
+            NodeIncarnation(NodePlace(row["partition"], row["node_id"]), row["incarnation"]): row["first_offset"]
             for row in rows
             if row["node_id"] is not None
         },
@@ -144,19 +145,19 @@ def offsets_of(positions: Mapping[int, int], partition: pa.ChunkedArray, default
 def _heads(
     batches: Iterable[pa.RecordBatch], folder: StoragePath, positions: Mapping[int, int], held_ms: range
 ) -> Iterator[pa.RecordBatch]:
-    processes = _ARROW.empty_table().select([*_PROCESS, "first_offset"])
+    incarnations = _ARROW.empty_table().select([*_INCARNATION, "first_offset"])
     for path in _paths(batches):
         places = read_in_parts(folder, path, _PLACE, VALUES_AT_ONCE)
         if not any(_are_next(part, positions).any() for part in places):
             continue
         heads = [
-            _with_verdict(part.filter(pa.array(_are_next(part, positions))), held_ms)
+            _judged(part.filter(pa.array(_are_next(part, positions))), held_ms)
             for part in read_in_parts(folder, path, _COLUMNS, VALUES_AT_ONCE)
         ]
         reports = pa.concat_tables(heads)
         yield from _rows(_parts(reports, path))
-        processes = _first_offsets(pa.concat_tables([processes, reports.select(processes.schema.names)]))
-    yield from _rows(processes)
+        incarnations = _first_offsets(pa.concat_tables([incarnations, reports.select(incarnations.schema.names)]))
+    yield from _rows(incarnations)
 
 
 def _held(
@@ -177,7 +178,7 @@ def _are_next(reports: pa.Table, positions: Mapping[int, int]) -> Choice:
     return np.asarray(reports["offset"].to_numpy() >= offsets_of(positions, reports["partition"], 0))
 
 
-def _with_verdict(reports: pa.Table, held_ms: range) -> pa.Table:
+def _judged(reports: pa.Table, held_ms: range) -> pa.Table:
     """Without the figures; ``first_offset`` is the offset if those of the node can be true, ``held_offset`` if held."""
     nothing = pa.scalar(None, pa.int64())
     offset = reports["offset"]
@@ -185,7 +186,7 @@ def _with_verdict(reports: pa.Table, held_ms: range) -> pa.Table:
     is_held = pc.and_(pc.greater_equal(time_ms, held_ms.start), pc.less(time_ms, held_ms.stop))
     return pa.table(
         {
-            **{name: reports[name] for name in _PROCESS},
+            **{name: reports[name] for name in _INCARNATION},
             "offset": offset,
             "first_offset": pc.if_else(pa.array(_are_plausible(reports)), offset, nothing),
             "held_offset": pc.if_else(is_held, offset, nothing),
@@ -217,7 +218,7 @@ def _parts(reports: pa.Table, path: str) -> pa.Table:
 
 
 def _first_offsets(reports: pa.Table) -> pa.Table:
-    grouped = reports.group_by(_PROCESS, use_threads=False).aggregate([("first_offset", "min")])
+    grouped = reports.group_by(_INCARNATION, use_threads=False).aggregate([("first_offset", "min")])
     return grouped.rename_columns({"first_offset_min": "first_offset"})
 
 

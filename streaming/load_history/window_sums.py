@@ -16,10 +16,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.offset_cutoffs import NodeIncarnation, NodePlace
 from controlplane.core.bundles.load.sample_fold import are_plausible
 from streaming.bundle_columns import namespaces_of
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
-from streaming.load_history.processes import NodePlace, Process
 from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, loads_of, offsets_of
 from streaming.records.record_rows import without_day
 from streaming.storage import StoragePath
@@ -55,12 +55,12 @@ class Chosen(NamedTuple):
     Attributes:
         positions: of each partition the first offset; 0 for one that is not named.
         ends: of each partition the offset behind the last one.
-        process_ends: the offset from which the reports of a process do not count; a process that is not named counts.
+        cutoffs: the offset from which the reports of an incarnation do not count; one that is not named counts.
     """
 
     positions: Mapping[int, int]
     ends: Mapping[int, int]
-    process_ends: Mapping[Process, int]
+    cutoffs: Mapping[NodeIncarnation, int]
 
 
 class WrittenSums(NamedTuple):
@@ -109,7 +109,7 @@ def _added_up(
             for part in read_in_parts(source, path, _COLUMNS, VALUES_AT_ONCE):
                 reports = _of_step(part, chosen)
                 report_count += reports.num_rows
-                sums.add(_counting(reports, chosen.process_ends))
+                sums.add(_counting(reports, chosen.cutoffs))
     results = [{"report_count": report_count}, *({"file": file._asdict()} for file in sums.close())]
     yield pa.RecordBatch.from_pylist(results, schema=_RESULT)
 
@@ -122,9 +122,9 @@ def _of_step(reports: pa.Table, chosen: Chosen) -> pa.Table:
     return reports if is_chosen.all() else reports.filter(pa.array(is_chosen))
 
 
-def _counting(reports: pa.Table, process_ends: Mapping[Process, int]) -> pa.Table:
-    """Without reports of replaced processes: these are few, so they are looked for by their nodes first."""
-    nodes = pa.array(sorted({process.place.node_id for process in process_ends}), pa.string())
+def _counting(reports: pa.Table, cutoffs: Mapping[NodeIncarnation, int]) -> pa.Table:
+    """Without reports of replaced incarnations: these are few, so they are looked for by their nodes first."""
+    nodes = pa.array(sorted({each.place.node_id for each in cutoffs}), pa.string())
     suspects = np.flatnonzero(pc.is_in(reports["node_id"], nodes).to_numpy())
     if not len(suspects):
         return reports
@@ -132,7 +132,7 @@ def _counting(reports: pa.Table, process_ends: Mapping[Process, int]) -> pa.Tabl
     names = ("partition", "node_id", "incarnation", "offset")
     some = reports.select(names).take(pa.array(suspects))
     for number, row in zip(suspects.tolist(), some.to_pylist(), strict=True):
-        end = process_ends.get(Process(NodePlace(row["partition"], row["node_id"]), row["incarnation"]))
+        end = cutoffs.get(NodeIncarnation(NodePlace(row["partition"], row["node_id"]), row["incarnation"]))
         counts[number] = end is None or row["offset"] < end
     return reports.filter(pa.array(counts))
 

@@ -1,4 +1,4 @@
-"""Replaced processes in the history of loads: the verdicts are those of the stream of load reports."""
+"""Replaced incarnations in the history of loads: the cutoffs are those of the stream of load reports."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -8,10 +8,10 @@ from hypothesis import given
 
 from controlplane.core.bundles.load.averages import NO_LOAD
 from controlplane.core.bundles.load.incarnations import IncarnationReports, cutoffs, newest_nodes
+from controlplane.core.bundles.load.offset_cutoffs import NodeIncarnation, NodePlace, offset_cutoffs
 from controlplane.core.bundles.load.reported_state import NodeState, Position
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import ResourceUsage
-from streaming.load_history.processes import NodePlace, Process, verdicts
 
 RESOURCES = Resources(*(ResourceUsage(1.0, 2.0),) * 5)
 REPORTS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.booleans()), max_size=30)
@@ -48,22 +48,22 @@ def counted_by_history(log: Sequence[tuple[str, int, bool]], cuts: Sequence[int]
     known: dict[NodePlace, int] = {}
     counted: set[int] = set()
     for start, end in pairwise(sorted({0, len(log), *(cut for cut in cuts if cut < len(log))})):
-        first_offsets: dict[Process, int | None] = {}
+        first_offsets: dict[NodeIncarnation, int | None] = {}
         for offset in range(start, end):
             node_id, incarnation, plausible = log[offset]
-            process = Process(NodePlace(0, node_id), incarnation)
-            if first_offsets.setdefault(process) is None and plausible:
-                first_offsets[process] = offset
-        found = verdicts(first_offsets, known)
+            each = NodeIncarnation(NodePlace(0, node_id), incarnation)
+            if first_offsets.setdefault(each) is None and plausible:
+                first_offsets[each] = offset
+        found = offset_cutoffs(first_offsets, known)
         for offset in range(start, end):
             node_id, incarnation, _ = log[offset]
-            if offset < found.ends.get(Process(NodePlace(0, node_id), incarnation), end):
+            if offset < found.ends.get(NodeIncarnation(NodePlace(0, node_id), incarnation), end):
                 counted.add(offset)
         known = dict(found.newest)
     return counted
 
 
 @given(REPORTS, CUTS, CUTS)
-def test_verdicts_are_the_streams(log: Sequence[tuple[str, int, bool]], batches: list[int], steps: list[int]) -> None:
+def test_cutoffs_are_the_streams(log: Sequence[tuple[str, int, bool]], batches: list[int], steps: list[int]) -> None:
     """Whatever the batches of the one and the steps of the other."""
     assert counted_by_history(log, steps) == counted_by_stream(log, batches)
