@@ -31,8 +31,9 @@ except PrerequisiteError as error:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
-def refused(folder: Path, master: str, *, submits: bool) -> str:
-    """What a program is told that starts Spark at a master, itself or by spark-submit."""
+def start(folder: Path, master: str, *, submits: bool) -> "subprocess.Popen[str]":
+    """A program that starts Spark at a master, itself or by spark-submit."""
+    folder.mkdir(exist_ok=True)
     program = folder / "program.py"
     program.write_text(STARTED, encoding="utf-8")
     environment = clean_environment() | {
@@ -42,19 +43,29 @@ def refused(folder: Path, master: str, *, submits: bool) -> str:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     starter = ["spark-submit", "--master", master] if submits else [sys.executable]
-    ended = subprocess.run(
-        [*starter, program, master], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    return subprocess.Popen(
+        [*starter, program, master],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout.splitlines()[-1])
-    assert isinstance(told, str)
-    assert "\n" not in told
-    return told
+
+
+def told(started: "subprocess.Popen[str]") -> str:
+    """What such a program is told in place of a session."""
+    output, errors = started.communicate()
+    assert started.returncode == 0, errors
+    text = json.loads(output.splitlines()[-1])
+    assert isinstance(text, str)
+    assert "\n" not in text
+    return text
 
 
 def test_spark_without_the_pipelines_jars_is_refused(tmp_path: Path) -> None:
     """Or the first stream would end with a traceback, after the tables were created."""
-    assert refused(tmp_path, "local[1]", submits=True) == (
+    assert told(start(tmp_path, "local[1]", submits=True)) == (
         "Spark lacks the libraries for Kafka and Delta: give spark-submit "
         '--jars "$(controlplane pipeline jars)" (docs/how-to/run-the-pipeline-on-spark.md has the steps)'
     )
@@ -64,17 +75,17 @@ def test_a_jvm_that_ends_tells_its_reason(tmp_path: Path) -> None:
     """It stands in the file for what Spark prints, behind what former starts have printed."""
     former = 'Exception in thread "main" org.apache.spark.SparkException: the reason of a former start\n'
     (tmp_path / "spark.log").write_text(former, encoding="utf-8")
-    told = refused(tmp_path, "yarn", submits=False)
-    assert told.startswith("Spark does not start at the master yarn: When running with master 'yarn' either HADOOP")
-    assert told.endswith("; what it printed is in spark.log")
+    text = told(start(tmp_path, "yarn", submits=False))
+    assert text.startswith("Spark does not start at the master yarn: When running with master 'yarn' either HADOOP")
+    assert text.endswith("; what it printed is in spark.log")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("submits", [True, False], ids=["spark-submit", "itself"])
-def test_a_master_that_does_not_answer_is_named(tmp_path: Path, *, submits: bool) -> None:
-    """Spark itself speaks of a context that was stopped, after a minute."""
-    told = refused(tmp_path, "spark://127.0.0.1:1", submits=submits)
-    assert told.startswith("Spark does not start at the master spark://127.0.0.1:1: it does not answer; see that")
+def test_a_master_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    """Spark itself speaks of a context that was stopped, after a minute, which both ways to start it wait at once."""
+    master = "spark://127.0.0.1:1"
+    for started in [start(tmp_path / str(submits), master, submits=submits) for submits in (True, False)]:
+        assert told(started).startswith(f"Spark does not start at the master {master}: it does not answer; see that")
 
 
 @pytest.mark.usefixtures("spark")

@@ -38,6 +38,7 @@ from streaming.tables.table_writer import TableWriter
 from tests.helpers.decision_table import DecisionTable
 from tests.helpers.eventful import eventful_decisions
 from tests.helpers.histories import History, operations, play
+from tests.helpers.killed import KilledError
 
 WRITTEN = (
     SLOT_CHANGES_TABLE,
@@ -198,10 +199,6 @@ def test_nodes_and_answers_are_those_of_the_events(at_once: Path) -> None:
     assert answers == {event.intent_id: (event.outcome.value, event.detail) for event in told}
 
 
-class CrashError(Exception):
-    """The process is killed."""
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_cuts_and_crashes_change_nothing(
     at_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -215,10 +212,10 @@ def test_cuts_and_crashes_change_nothing(
 
     def killed_at_times(*args: object, **how: object) -> None:
         if source.random() < 0.15:
-            raise CrashError(next(crashes))
+            raise KilledError(next(crashes))
         write_deltalake(*args, **how)  # type: ignore[call-overload]
         if source.random() < 0.15:
-            raise CrashError(next(crashes))
+            raise KilledError(next(crashes))
 
     follower = ChangesFollower(tmp_path)
     while table.written < len(EVENTFUL):
@@ -227,7 +224,7 @@ def test_cuts_and_crashes_change_nothing(
             faults.setattr("streaming.tables.table_writer.write_deltalake", killed_at_times)
             try:
                 sum(iter(follower.step, 0))
-            except CrashError:
+            except KilledError:
                 follower = ChangesFollower(tmp_path)
     follow_all(tmp_path)
     assert next(crashes) > 0

@@ -39,18 +39,26 @@ from tests.streaming.records.test_record_streams import heartbeat
 STEPS = blocks(ROOT / "docs" / "how-to" / "mend-the-pipeline.md")
 DEADLINE_S = 240.0
 END_S = 10.0
+"""Within how many seconds SIGTERM ends the pipeline, where the machine has nothing else to do."""
 PARTITION = 2
 JOINED = encode_input(NodeJoined("node-1", 7, NodeRole.DATA, (), "zone-a", 2, 100, "1.0.0", 5, "5d1f0c7a"))
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1_200)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1_200)]
 
 
 class Pipeline:
-    """A cluster's topics, and the commands of the page in a folder whose tables are those of the cluster."""
+    """A cluster's topics, and the commands of the page in a folder whose tables are those of the cluster.
 
-    def __init__(self, world: PipelineWorld, folder: Path) -> None:
+    Args:
+        world: the cluster.
+        folder: the working directory.
+        end_s: within how many seconds SIGTERM has to end a run.
+    """
+
+    def __init__(self, world: PipelineWorld, folder: Path, end_s: float) -> None:
         self.world = world
         self.folder = folder
+        self._end_s = end_s
 
     def command(self, line: str) -> list[str]:
         """A line of the page, for this cluster."""
@@ -77,7 +85,7 @@ class Pipeline:
 
     @contextmanager
     def running(self, line: str = "controlplane pipeline run") -> Iterator[None]:
-        """It runs; SIGTERM ends it within ten seconds, without a trace."""
+        """It runs; SIGTERM ends it in time, without a trace."""
         log = self.folder / "printed"
         command = [*self.command(line), "--trigger-interval-ms", "500"]
         with log.open("wb") as output:
@@ -89,7 +97,7 @@ class Pipeline:
             assert process.poll() is None, log.read_text()
             yield
             process.send_signal(signal.SIGTERM)
-            assert process.wait(END_S) == 0, log.read_text()
+            assert process.wait(self._end_s) == 0, log.read_text()
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -147,9 +155,10 @@ class Pipeline:
 
 
 @pytest.fixture
-def pipeline(make_world: Callable[[], PipelineWorld], tmp_path: Path) -> Pipeline:
+def pipeline(request: pytest.FixtureRequest, make_world: Callable[[], PipelineWorld], tmp_path: Path) -> Pipeline:
     """It has read three heartbeats, a join and some load reports."""
-    made = Pipeline(make_world(), tmp_path)
+    is_alone = request.node.get_closest_marker("alone") is not None
+    made = Pipeline(make_world(), tmp_path, END_S if is_alone else DEADLINE_S)
     made.beat(0, 1, 2)
     made.world.send(MEMBERSHIP, b"node-1", JOINED)
     made.report(20)
@@ -233,6 +242,7 @@ def test_a_full_disk_is_told_and_room_is_all_it_needs(pipeline: Pipeline, tmp_pa
         subprocess.run(["umount", "-l", str(small)], check=True)
 
 
+@pytest.mark.alone
 def test_a_table_that_takes_long_to_maintain_does_not_delay_the_end(pipeline: Pipeline) -> None:
     """SIGTERM ends the pipeline in time while files are joined: one of them is a pipe, which has no writer."""
     values = {"string": "", "array": [], "date": datetime.now(UTC).date()}

@@ -23,6 +23,7 @@ from streaming.records.tick_rows import tick_rows
 from streaming.tables.created_tables import create_missing
 from streaming.tables.day_files import DayFiles
 from streaming.tables.table_writer import TableWriter
+from tests.helpers.killed import KilledError
 from tests.helpers.log_tables import busy_world
 from tests.helpers.recorded_log import RecordedLog
 
@@ -53,10 +54,6 @@ def there(folder: Path, partition: int = 2) -> list[int]:
     """The offsets of a partition in both tables, as often as they are there."""
     tables = [stored_offsets(folder, table) for table in tables_of(HEARTBEATS)]
     return sorted(offset for each in tables for offset in each.within(HEARTBEATS, partition, range(100)).tolist())
-
-
-class KilledError(Exception):
-    """The command is killed."""
 
 
 class Damaged:

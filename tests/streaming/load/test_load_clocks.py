@@ -25,6 +25,7 @@ from streaming.records.decode import RawRow
 from streaming.tables.created_tables import create_missing
 from streaming.tables.stored_table import StoredTable
 from streaming.tables.table_writer import TableWriter
+from tests.helpers.killed import KilledError
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
 from tests.helpers.raw_batches import RAW
 
@@ -37,10 +38,6 @@ RULES: Final = LoadRuleConfig(
 )
 HOT, WARM, COLD = (f"kv/0x{index}0000000_0x{index + 4}0000000" for index in (0, 4, 8))
 TABLES: Final = (BUNDLE_LOAD_TABLE, SPLIT_CANDIDATES_TABLE, SHED_CANDIDATES_TABLE, BROKER_LOAD_TABLE)
-
-
-class KilledError(Exception):
-    """The driver is killed."""
 
 
 class Run:

@@ -30,6 +30,7 @@ from streaming.tables.created_tables import create_missing
 from streaming.tables.stored_table import StoredTable
 from streaming.tables.table_writer import TableWriter
 from tests.helpers.bundle_changes import change
+from tests.helpers.killed import KilledError
 from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
 from tests.helpers.raw_batches import RAW
 
@@ -48,10 +49,6 @@ WRITTEN: Final = (
 )
 HOT, WARM, COLD = (f"kv/0x{index}0000000_0x{index + 4}0000000" for index in (0, 4, 8))
 DAY_MS: Final = 86_400_000
-
-
-class KilledError(Exception):
-    """The driver is killed."""
 
 
 def batch(session: SparkSession, number: int) -> DataFrame:

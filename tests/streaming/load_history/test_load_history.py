@@ -28,6 +28,7 @@ from streaming.tables.created_tables import create_missing
 from streaming.tables.maintenance import maintain
 from streaming.tables.table_writer import TableWriter
 from tests.helpers.inline_tasks import InlineTasks
+from tests.helpers.killed import KilledError
 from tests.helpers.placed_report import PlacedReport
 from tests.helpers.plain_windows import Added, added_up, plain_windows
 from tests.helpers.report_table import ReportTable, random_reports
@@ -61,10 +62,6 @@ def check_rows(folder: Path, reports: Iterable[PlacedReport]) -> None:
         assert (row["namespace"], row["window_ms"]) == ("tenant/kv", WINDOW_MS)
 
 
-class CrashError(Exception):
-    """The process is killed."""
-
-
 @pytest.mark.parametrize("seed", range(25))
 def test_each_sample_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """In any cuts into batches and steps, with maintenance in between, and killed before or after any commit."""
@@ -82,16 +79,16 @@ def test_each_sample_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     def killed_at_times(self: TableWriter, *args: Any) -> None:  # noqa: ANN401 - passed on
         if crashes == 0 or source.random() < 0.2:
-            raise CrashError
+            raise KilledError
         commit(self, *args)
         if source.random() < 0.2:
-            raise CrashError
+            raise KilledError
 
     def step(until_ms: int) -> None:
         nonlocal crashes, follower
         try:
             follower.step(until_ms)
-        except CrashError:
+        except KilledError:
             crashes += 1
             follower = LoadHistoryFollower(TASKS, tmp_path, WINDOW_MS)
 
