@@ -1,9 +1,15 @@
 """What executors write to Kafka."""
 
-from pyspark.sql import DataFrame
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from controlplane.config import KafkaConfig
 from streaming.java_client import client_options
+
+_RECORDS: Final = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
 
 def produce(records: DataFrame, kafka: KafkaConfig, topic: str) -> None:
@@ -16,3 +22,13 @@ def produce(records: DataFrame, kafka: KafkaConfig, topic: str) -> None:
         "topic": topic,
     }
     records.select("key", "value").write.format("kafka").options(**options).save()
+
+
+def produce_records(
+    session: SparkSession, records: Sequence[tuple[bytes, bytes]], kafka: KafkaConfig, topic: str
+) -> None:
+    """As :func:`produce`, in their order, records that the driver has: keys and values."""
+    # Spark takes rows apart in Python, one by one, and columns of Arrow as they are.
+    keys, values = zip(*records, strict=True) if records else ((), ())
+    columns = pa.table([pa.array(keys, pa.binary()), pa.array(values, pa.binary())], schema=_RECORDS)
+    produce(session.createDataFrame(columns).coalesce(1), kafka, topic)

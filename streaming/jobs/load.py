@@ -20,7 +20,6 @@ choose: docs/decisions/0034-load-state-in-buckets.md, 0036 and 0042 say why.
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from typing import Final
 
 import structlog
@@ -42,7 +41,7 @@ from streaming.contracts.records import LOAD_REPORTS_TABLE
 from streaming.contracts.table import TableContract
 from streaming.jobs.topic_streams import start_topic_stream
 from streaming.load.batch_summary import implausible_figures, summary_of
-from streaming.load.bucket_files import bucket_files
+from streaming.load.bucket_files import StoredBuckets
 from streaming.load.bucket_fold import folded_files
 from streaming.load.buckets import bucket_numbers
 from streaming.load.candidates import (
@@ -60,10 +59,10 @@ from streaming.load.decoding import decoded_reports
 from streaming.load.gone_bundles import GoneBundles
 from streaming.load.proposals import proposed_before
 from streaming.load.state_rows import node_of, node_row
-from streaming.load.stored_bundles import StoredBundles, stored_rows
+from streaming.load.stored_bundles import StoredBundles
 from streaming.metrics import PipelineMetrics
-from streaming.records.decode import KEY_VALUE_TYPE, dead_letter_records
-from streaming.sinks import produce
+from streaming.records.decode import dead_letter_records
+from streaming.sinks import produce, produce_records
 from streaming.tables.stored_table import StoredTable
 from streaming.tables.table_writer import TableWriter
 
@@ -184,9 +183,9 @@ class LoadBatchWriter:
         counted = counted_nodes(self._nodes.values(), now_ms, rules)
         table = self._table(BUNDLE_LOAD_TABLE, query_id)
         self._gone_bundles(table).forget(session, now_ms, batch_id)
-        stored = stored_rows(bucket_files(session, table.files_of_buckets()), table.folder)
-        with closing(StoredBundles(stored, counted, now_ms, rules.grace_period_ms)) as bundles:
-            evaluation = evaluate(counted, bundles, evaluated_ms, last_evaluated_ms, rules)
+        buckets = StoredBuckets(session, table.folder, table.files_of_buckets())
+        bundles = StoredBundles(buckets, counted, now_ms, rules.grace_period_ms)
+        evaluation = evaluate(counted, bundles, evaluated_ms, last_evaluated_ms, rules)
         self._propose(session, evaluation.splits, self._table(SPLIT_CANDIDATES_TABLE, query_id), batch_id)
         self._propose(session, evaluation.sheds, self._table(SHED_CANDIDATES_TABLE, query_id), batch_id)
         self._keep(evaluation)
@@ -212,7 +211,7 @@ class LoadBatchWriter:
         candidates = [candidate_of(row) for row in fresh]
         records = [(candidate.bundle_id.encode(), encode_candidate(candidate)) for candidate in candidates]
         topic = self._config.cluster.topic(CANDIDATES)
-        produce(session.createDataFrame(records, KEY_VALUE_TYPE).coalesce(1), self._config.kafka, topic)
+        produce_records(session, records, self._config.kafka, topic)
         table.append((row._asdict() for row in fresh), batch_id)
         for candidate in candidates:
             self._metrics.candidates.labels(candidate.action).inc()

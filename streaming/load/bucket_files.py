@@ -1,42 +1,82 @@
 """The files of ``bundle_load``: one bucket's rows at a time, read and written by executors."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
 from streaming.contracts.table import BUCKET_COLUMN
 from streaming.storage import StoragePath
 from streaming.tables.table_files import TableFileWriter, file_rows, read_files
+from streaming.worker_setup import set_up_worker
 
 BUNDLE_SCHEMA: Final = to_arrow_schema(BUNDLE_LOAD_TABLE.schema)
 """The columns of ``bundle_load``."""
-_BUCKET_FILES: Final = "bucket int, paths array<string>"
 
 
-def bucket_files(session: SparkSession, files: Mapping[int, Sequence[str]]) -> DataFrame:
-    """A row for each bucket, with its files."""
-    return session.createDataFrame([(bucket, list(paths)) for bucket, paths in files.items()], _BUCKET_FILES)
+class StoredBuckets(NamedTuple):
+    """The buckets of ``bundle_load`` as they are in one version of it.
 
-
-def read_buckets(batches: Iterable[pa.RecordBatch], folder: StoragePath) -> Iterator[tuple[pa.Scalar, pa.Table]]:
-    """Each bucket and its rows.
-
-    Args:
-        batches: rows of :func:`bucket_files`.
+    Attributes:
+        session: has the executors.
         folder: the table's.
+        files: of each bucket its files, by their places below the folder.
     """
+
+    session: SparkSession
+    folder: StoragePath
+    files: Mapping[int, Sequence[str]]
+
+    def map(
+        self,
+        function: Callable[[pa.Table], Iterator[pa.RecordBatch]],
+        schema: StructType | str,
+        columns: Sequence[str] = BUNDLE_SCHEMA.names,
+    ) -> DataFrame:
+        """What a function makes of each bucket's rows, on executors.
+
+        Args:
+            function: takes the rows of one bucket.
+            schema: that of what it returns.
+            columns: those of the rows that it takes; others are not read.
+        """
+        taken = BUNDLE_SCHEMA if columns == BUNDLE_SCHEMA.names else _of_columns(columns)
+        read = functools.partial(
+            _map, function=function, folder=self.folder, of_buckets=tuple(self.files.items()), schema=taken
+        )
+        return self.session.range(len(self.files)).mapInArrow(read, schema)
+
+
+def _of_columns(columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([BUNDLE_SCHEMA.field(name) for name in (BUCKET_COLUMN, *columns)])
+
+
+def _map(
+    batches: Iterable[pa.RecordBatch],
+    function: Callable[[pa.Table], Iterator[pa.RecordBatch]],
+    folder: StoragePath,
+    of_buckets: Sequence[tuple[int, Sequence[str]]],
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    set_up_worker()
     for batch in batches:
-        for bucket, paths in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
-            yield bucket, read_bucket(folder, paths, bucket)
+        for place in batch.column(0).to_pylist():
+            bucket, paths = of_buckets[place]
+            yield from function(_rows(folder, paths, pa.scalar(bucket, pa.int32()), schema))
 
 
 def read_bucket(folder: StoragePath, paths: Sequence[str], bucket: pa.Scalar) -> pa.Table:
     """The rows of one bucket, which these files have."""
-    return read_files(folder, paths, BUCKET_COLUMN, bucket, BUNDLE_SCHEMA)
+    return _rows(folder, paths, bucket, BUNDLE_SCHEMA)
+
+
+def _rows(folder: StoragePath, paths: Sequence[str], bucket: pa.Scalar, schema: pa.Schema) -> pa.Table:
+    return read_files(folder, paths, BUCKET_COLUMN, bucket, schema)
 
 
 def write_bucket(folder: StoragePath, bucket: pa.Scalar, rows: pa.Table) -> pa.RecordBatch:

@@ -7,17 +7,18 @@ that is gone is not written again.
 """
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from streaming.broker_clocks import CLOCK_ALLOWANCE_MS
 from streaming.contracts.changes import BUNDLE_CHANGES_TABLE, BUNDLES_TABLE
-from streaming.load.bucket_files import bucket_files, read_buckets, write_bucket
+from streaming.contracts.table import BUCKET_COLUMN
+from streaming.load.bucket_files import StoredBuckets, write_bucket
 from streaming.storage import StoragePath
 from streaming.tables.stored_table import StoredTable
 from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile, written_files
@@ -65,8 +66,8 @@ class GoneBundles:
         gone, handled_seq = self._next(now_ms)
         files = []
         if gone:
-            buckets = bucket_files(session, self._table.files_of_buckets())
-            files = files_without(buckets, self._table.folder, gone, now_ms)
+            buckets = StoredBuckets(session, self._table.folder, self._table.files_of_buckets())
+            files = files_without(buckets, gone, now_ms)
         self._handled_seq = handled_seq
         if files:
             self._table.replace_bucket_files(files, version, self.position)
@@ -95,29 +96,24 @@ class GoneBundles:
         return frozenset(due.difference(again)), handled_seq
 
 
-def files_without(
-    buckets: DataFrame, folder: StoragePath, bundle_ids: Collection[str], now_ms: int
-) -> list[WrittenFile]:
+def files_without(buckets: StoredBuckets, bundle_ids: Collection[str], now_ms: int) -> list[WrittenFile]:
     """Write the buckets that have rows of these bundles, without those rows.
 
     Args:
-        buckets: as :func:`streaming.load.bucket_files.bucket_files` makes them.
-        folder: that of ``bundle_load``.
+        buckets: those of ``bundle_load``.
         bundle_ids: the bundles.
         now_ms: the time; a report of the last ten minutes keeps a row, unless it is dated ahead.
     """
     kept_ms = range(now_ms - REST_MS, now_ms + CLOCK_ALLOWANCE_MS + 1)
-    write = functools.partial(_write_without, folder=folder, bundle_ids=sorted(bundle_ids), kept_ms=kept_ms)
-    return written_files(buckets.mapInArrow(write, WRITTEN_TYPE))
+    write = functools.partial(_write_without, folder=buckets.folder, bundle_ids=sorted(bundle_ids), kept_ms=kept_ms)
+    return written_files(buckets.map(write, WRITTEN_TYPE))
 
 
 def _write_without(
-    batches: Iterable[pa.RecordBatch], folder: StoragePath, bundle_ids: Sequence[str], kept_ms: range
+    rows: pa.Table, folder: StoragePath, bundle_ids: Sequence[str], kept_ms: range
 ) -> Iterator[pa.RecordBatch]:
-    names = pa.array(bundle_ids, pa.string())
-    for bucket, rows in read_buckets(batches, folder):
-        time_ms = rows["report_time_ms"]
-        is_silent = pc.or_(pc.less(time_ms, kept_ms.start), pc.greater_equal(time_ms, kept_ms.stop))
-        is_gone = pc.and_(pc.is_in(rows["bundle_id"], names), is_silent)
-        if pc.any(is_gone).as_py():
-            yield write_bucket(folder, bucket, rows.filter(pc.invert(is_gone)))
+    time_ms = rows["report_time_ms"]
+    is_silent = pc.or_(pc.less(time_ms, kept_ms.start), pc.greater_equal(time_ms, kept_ms.stop))
+    is_gone = pc.and_(pc.is_in(rows["bundle_id"], pa.array(bundle_ids, pa.string())), is_silent)
+    if pc.any(is_gone).as_py():
+        yield write_bucket(folder, rows[BUCKET_COLUMN][0], rows.filter(pc.invert(is_gone)))

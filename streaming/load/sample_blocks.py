@@ -8,13 +8,13 @@ Python does with it.
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
 from controlplane.core.bundles.reports import BundleLoad
 from streaming.contracts.columns import spark_type
 from streaming.load.buckets import bucket_places
+from streaming.load.packed_rows import packed_groups, unpacked
 
 PLACE_COLUMNS: Final = ("partition", "offset", "append_time_ms")
 """The place of a sample's report in the log."""
@@ -51,21 +51,10 @@ def blocks_of(samples: pa.Table, numbers: Sequence[int]) -> Iterator[Block]:
         numbers: those of the table's buckets.
     """
     places = bucket_places(samples["bundle_id"], len(numbers))
-    sorted_samples = samples.take(pa.array(np.argsort(places, kind="stable")))
-    present, counts = np.unique(places, return_counts=True)
-    firsts = np.cumsum(counts) - counts
-    for place, first, count in zip(present.tolist(), firsts.tolist(), counts.tolist(), strict=True):
-        yield Block(numbers[place], _packed(sorted_samples.slice(first, count)))
+    for place, block in packed_groups(samples, places):
+        yield Block(numbers[place], block)
 
 
 def samples_in(blocks: pa.ChunkedArray) -> pa.Table:
     """The samples in blocks, one block after the other."""
-    tables = [pa.ipc.open_stream(block.as_buffer()).read_all() for block in blocks]
-    return pa.concat_tables(tables) if tables else SAMPLE_SCHEMA.empty_table()
-
-
-def _packed(samples: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, samples.schema) as stream:
-        stream.write_table(samples)
-    return bytes(sink.getvalue())
+    return unpacked((block.as_buffer() for block in blocks), SAMPLE_SCHEMA)

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Row
-
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, BundleAverages, MessageLoad, TimeAverage
 from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState, Position
 from controlplane.core.bundles.load.view import Resources
@@ -12,8 +10,8 @@ from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.contracts.loads import BROKER_LOAD_TABLE
 
 
-def bundle_of(row: Row) -> BundleState:
-    """The bundle in a row of ``bundle_load``."""
+def bundle_of(row: Mapping[str, Any]) -> BundleState:
+    """The bundle in a row of ``bundle_load``, whose structs and maps are mappings."""
     return BundleState(
         row["bundle_id"],
         row["node_id"],
@@ -68,10 +66,10 @@ def node_row(node: NodeState) -> dict[str, Any]:
     return dict(zip(BROKER_LOAD_TABLE.columns, values, strict=True))
 
 
-def _position(row: Row | Mapping[str, Any]) -> Position:
+def _position(row: Mapping[str, Any]) -> Position:
     return Position(row["report_time_ms"], row["report_partition"], row["report_offset"])
 
 
-def _average(rule: TimeAverage, row: Row) -> TimeAverage:
-    sample_count, *load = row
+def _average(rule: TimeAverage, row: Mapping[str, Any]) -> TimeAverage:
+    sample_count, *load = row.values()
     return TimeAverage(rule.max_samples, sample_count, MessageLoad(*load))

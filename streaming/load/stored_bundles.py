@@ -1,155 +1,207 @@
 """The bundles that count at an evaluation, read from ``bundle_load`` by executors.
 
-Only rows that a rule may choose, and one row for each node, reach the driver.
+For each question they read the buckets anew, as far as it asks, and the rows of a node's bundles travel packed to the
+task that answers for the node: docs/decisions/0043 has the figures. Only rows that a rule may choose, and one row for
+each node, reach the driver.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, BundleAverages, MessageLoad, TimeAverage
 from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
-from controlplane.core.bundles.load.sample_fold import Numbers
+from controlplane.core.bundles.load.sample_fold import Loads
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 from controlplane.core.bundles.splitting.limits import SplitLimits
-from streaming.contracts.loads import BUNDLE_LOAD_TABLE, MESSAGE_LOAD_TYPE
-from streaming.load.bucket_files import read_buckets
+from streaming.load.bucket_files import BUNDLE_SCHEMA, StoredBuckets
+from streaming.load.packed_rows import packed, packed_groups, unpacked
 from streaming.load.state_rows import bundle_of
-from streaming.storage import StoragePath
+from streaming.worker_setup import set_up_worker
 
-_GROUP: Final = "node_group"
 _GROUPS_EACH_TASK: Final = 4
-"""Executors get the bundles of many nodes at once, since each call costs more than a node's bundles do."""
-_SUMS_TYPE: Final = StructType(
+"""A task answers for the bundles of many nodes at once, since each call costs more than a node's bundles do."""
+_NODE: Final = "node"
+"""A bundle's node, by its place among the nodes that count."""
+_POSITION: Final = ("report_time_ms", "report_partition", "report_offset")
+_AVERAGES: Final = ("short_term", "long_term")
+_NODES: Final = pa.schema([BUNDLE_SCHEMA.field(name) for name in ("node_id", *_POSITION)])
+_OWNED: Final = BUNDLE_SCHEMA.append(pa.field(_NODE, pa.int32()))
+_SUMS: Final = pa.schema(
     [
-        StructField("node_id", StringType()),
-        StructField("owned_count", LongType()),
-        *(StructField(name, MESSAGE_LOAD_TYPE) for name in ("short_term", "long_term")),
+        (_NODE, pa.int32()),
+        ("owned_count", pa.int64()),
+        *((f"{average}.{name}", pa.float64()) for average in _AVERAGES for name in MessageLoad._fields),
     ]
 )
-_SUMS: Final = to_arrow_schema(_SUMS_TYPE)
-_NODE_COLUMNS: Final = "node_id string, node_time_ms long, node_partition int, node_offset long"
-
-
-def stored_rows(buckets: DataFrame, folder: StoragePath) -> DataFrame:
-    """The rows of ``bundle_load``, bucket by bucket.
-
-    Args:
-        buckets: see :func:`streaming.load.bucket_files.bucket_files`.
-        folder: the table's.
-    """
-    return buckets.mapInArrow(functools.partial(_read_buckets, folder=folder), BUNDLE_LOAD_TABLE.schema)
-
-
-def _read_buckets(batches: Iterable[pa.RecordBatch], folder: StoragePath) -> Iterator[pa.RecordBatch]:
-    for _, rows in read_buckets(batches, folder):
-        yield from rows.to_batches()
+_BLOCKS: Final = pa.schema([("node_group", pa.int32()), ("bundles", pa.binary())])
+_BLOCK_COLUMNS: Final = "node_group int, bundles binary"
 
 
 class StoredBundles:
     """Those of ``bundle_load``; the :class:`streaming.load.candidates.OwnedBundles` of the stream.
 
-    It keeps them on executors from the first question on, until it is closed.
-
     Args:
-        stored: the table's rows.
+        buckets: those of the table.
         counted: the nodes that count.
         now_ms: log time of the evaluation.
         grace_period_ms: a bundle that changed its node within this time is not shed.
     """
 
-    def __init__(self, stored: DataFrame, counted: Sequence[NodeState], now_ms: int, grace_period_ms: int) -> None:
-        self._session = stored.sparkSession
-        nodes = self._session.createDataFrame([(node.node_id, *node.position) for node in counted], _NODE_COLUMNS)
-        reported = F.struct("report_time_ms", "report_partition", "report_offset")
-        newest = F.struct("node_time_ms", "node_partition", "node_offset")
-        # Or behind it: where figures of the node cannot be true, samples may be of a later report than its row.
-        is_current = F.when(
-            F.col("report_partition") == F.col("node_partition"), F.col("report_offset") >= F.col("node_offset")
-        ).otherwise(reported >= newest)
-        group_count = _GROUPS_EACH_TASK * int(str(self._session.conf.get("spark.sql.shuffle.partitions")))
-        group = F.pmod(F.hash("node_id"), F.lit(group_count)).alias(_GROUP)
-        self._owned = stored.join(F.broadcast(nodes), "node_id").where(is_current).select("*", group).persist()
-        moved_at_ms = F.col("moved_at_ms")
-        self._may_be_shed = moved_at_ms.isNull() | (F.lit(now_ms) - moved_at_ms >= grace_period_ms)
-
-    def close(self) -> None:
-        """Let executors forget them."""
-        self._owned.unpersist()
+    def __init__(self, buckets: StoredBuckets, counted: Sequence[NodeState], now_ms: int, grace_period_ms: int) -> None:
+        self._buckets = buckets
+        positions = [(node.node_id, *node.position) for node in counted]
+        self._nodes = pa.RecordBatch.from_pylist(
+            [dict(zip(_NODES.names, row, strict=True)) for row in positions], _NODES
+        )
+        self._moved_before_ms = now_ms - grace_period_ms
+        self._group_count = _GROUPS_EACH_TASK * int(str(buckets.session.conf.get("spark.sql.shuffle.partitions")))
 
     def sums(self) -> Mapping[str, BundleSums]:
         """See the protocol."""
-        columns = self._owned.select(_GROUP, "node_id", "bundle_id", "short_term", "long_term")
-        rows = columns.groupBy(_GROUP).applyInArrow(sums_of_nodes, _SUMS_TYPE).collect()
+        columns = ("bundle_id", "node_id", *_POSITION, *_AVERAGES)
+        found = self._by_node(_all, sums_of_nodes, columns, _SUMS)
+        node_ids = self._nodes.column("node_id").take(found[_NODE].combine_chunks()).to_pylist()
+        figures = zip(*(found[name].to_pylist() for name in _SUMS.names[1:]), strict=True)
+        width = len(MessageLoad._fields)
         return {
-            node_id: BundleSums(count, MessageLoad(*short_term), MessageLoad(*long_term))
-            for node_id, count, short_term, long_term in rows
+            node_id: BundleSums(count, MessageLoad(*sums[:width]), MessageLoad(*sums[width:]))
+            for node_id, (count, *sums) in zip(node_ids, figures, strict=True)
         }
 
     def busiest(self, targets: Mapping[str, float]) -> list[BundleState]:
         """See the protocol."""
-        wanted = self._session.createDataFrame(list(targets.items()), "node_id string, target double")
-        hot = self._owned.where(self._may_be_shed).join(F.broadcast(wanted), "node_id")
-        chosen = hot.groupBy(_GROUP).applyInArrow(busiest_of_nodes, BUNDLE_LOAD_TABLE.schema)
-        return [bundle_of(row) for row in chosen.collect()]
+        select = functools.partial(
+            _may_be_shed, node_ids=pa.array(targets, pa.string()), moved_before_ms=self._moved_before_ms
+        )
+        answer = functools.partial(busiest_of_nodes, targets=targets)
+        return _states(self._by_node(select, answer, BUNDLE_SCHEMA.names, BUNDLE_SCHEMA))
 
     def exceeding(self, allowed: SplitLimits) -> tuple[list[BundleState], Mapping[str, int]]:
         """See the protocol."""
-        rows = self._owned.where(_exceeds(allowed)).select(*BUNDLE_LOAD_TABLE.columns).collect()
-        found = [bundle_of(row) for row in rows]
+        select = functools.partial(_exceeding, nodes=self._nodes, allowed=allowed)
+        parts = self._buckets.map(select, "bundles binary").collect()
+        found = _states(unpacked((part[0] for part in parts), BUNDLE_SCHEMA))
         namespaces = sorted({bundle.namespace for bundle in found})
-        if not namespaces:
-            return [], {}
-        theirs = self._owned.where(F.col("namespace").isin(namespaces))
-        return found, {row["namespace"]: row["count"] for row in theirs.groupBy("namespace").count().collect()}
+        counts: Counter[str] = Counter()
+        if namespaces:
+            count = functools.partial(_namespace_counts, nodes=self._nodes, namespaces=namespaces)
+            columns = ("namespace", "node_id", *_POSITION)
+            for row in self._buckets.map(count, "namespace string, bundle_count long", columns).collect():
+                counts[row[0]] += row[1]
+        return found, counts
+
+    def _by_node(
+        self,
+        select: Callable[[pa.Table], pa.Table],
+        answer: Callable[[pa.Table], pa.Table],
+        columns: Sequence[str],
+        schema: pa.Schema,
+    ) -> pa.Table:
+        """What a function answers for groups of nodes, of which it gets all bundles that were selected.
+
+        Args:
+            select: takes rows of bundles that count, with the column ``node``, and returns some of them.
+            answer: takes the selected rows of some nodes.
+            columns: those of ``bundle_load`` that are wanted.
+            schema: that of the answers.
+        """
+        block = functools.partial(_blocks, nodes=self._nodes, select=select, group_count=self._group_count)
+        blocks = self._buckets.map(block, _BLOCK_COLUMNS, columns)
+
+        def answered(group: pa.Table) -> pa.Table:
+            set_up_worker()
+            bundles = unpacked((each.as_buffer() for each in group["bundles"]), _OWNED)
+            return pa.table({"answers": pa.array([packed(answer(bundles))], pa.binary())})
+
+        parts = blocks.groupBy("node_group").applyInArrow(answered, "answers binary").collect()
+        return unpacked((part[0] for part in parts), schema)
+
+
+def _states(rows: pa.Table) -> list[BundleState]:
+    return [bundle_of(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
+
+
+def _owned(rows: pa.Table, nodes: pa.RecordBatch) -> pa.Table:
+    """The rows of bundles that count, with the column ``node``.
+
+    A bundle counts if its newest sample is of its node's newest report. Or of a later one: where figures of the node
+    cannot be true, samples may be of a later report than its row.
+    """
+    rows = rows.append_column(_NODE, pc.index_in(rows["node_id"], nodes.column("node_id")))
+    rows = rows.filter(pc.is_valid(rows[_NODE]))
+    newest = pa.Table.from_batches([nodes]).take(rows[_NODE])
+    time_ms, partition, offset = (rows[name].to_numpy() for name in _POSITION)
+    node_time_ms, node_partition, node_offset = (newest[name].to_numpy() for name in _POSITION)
+    is_later = (time_ms > node_time_ms) | ((time_ms == node_time_ms) & (partition > node_partition))
+    # Within a partition offsets tell the order.
+    return rows.filter(pa.array(np.where(partition == node_partition, offset >= node_offset, is_later)))
+
+
+def _blocks(
+    rows: pa.Table, nodes: pa.RecordBatch, select: Callable[[pa.Table], pa.Table], group_count: int
+) -> Iterator[pa.RecordBatch]:
+    """The selected rows of a bucket, packed by groups of nodes."""
+    selected = select(_owned(rows, nodes))
+    blocks = list(packed_groups(selected, selected[_NODE].to_numpy() % group_count))
+    groups, bundles = zip(*blocks, strict=True) if blocks else ((), ())
+    yield pa.RecordBatch.from_arrays([pa.array(groups, pa.int32()), pa.array(bundles, pa.binary())], schema=_BLOCKS)
+
+
+def _all(bundles: pa.Table) -> pa.Table:
+    return bundles
 
 
 def sums_of_nodes(bundles: pa.Table) -> pa.Table:
-    """One row for each node of a group; runs on executors.
+    """One row for each node.
 
     The averages are added one after the other in the order of the bundles' ids, because the bits of a sum depend on it.
     """
-    in_order = bundles.sort_by([("node_id", "ascending"), ("bundle_id", "ascending")])
-    node_ids = in_order["node_id"].combine_chunks().dictionary_encode()
-    ends = np.cumsum(np.bincount(node_ids.indices.to_numpy(), minlength=len(node_ids.dictionary)))
-    starts = np.concatenate([[0], ends[:-1]])
-    averages = [_sums(in_order[name], starts, ends, _SUMS.field(name).type) for name in ("short_term", "long_term")]
-    return pa.table([node_ids.dictionary, pa.array(ends - starts), *averages], schema=_SUMS)
+    in_order = bundles.sort_by([(_NODE, "ascending"), ("bundle_id", "ascending")])
+    nodes, firsts, counts = np.unique(in_order[_NODE].to_numpy(), return_index=True, return_counts=True)
+    loads = np.concatenate([_loads(in_order, average) for average in _AVERAGES])
+    # Accumulated, because numpy's own sum adds in pairs.
+    totals = [
+        0.0 + np.add.accumulate(loads[:, first : first + count], axis=1)[:, -1]
+        for first, count in zip(firsts.tolist(), counts.tolist(), strict=True)
+    ]
+    return pa.table([nodes, counts, *np.stack(totals, axis=1)], schema=_SUMS)
 
 
-def _sums(averages: pa.ChunkedArray, starts: Numbers, ends: Numbers, kind: pa.StructType) -> pa.StructArray:
-    rows = averages.combine_chunks()
-    totals = []
-    for name in MessageLoad._fields:
-        values = pc.struct_field(rows, name).to_numpy()
-        # Accumulated, because numpy's own sum adds in pairs.
-        slices = (values[start:end] for start, end in zip(starts, ends, strict=True))
-        totals.append(pa.array([0.0 + np.add.accumulate(each)[-1] for each in slices], pa.float64()))
-    return pa.StructArray.from_arrays(totals, fields=list(kind))
+def _loads(bundles: pa.Table, average: str) -> Loads:
+    """The figures of an average, a row for each field."""
+    structs = bundles[average].combine_chunks()
+    return np.stack([pc.struct_field(structs, name).to_numpy() for name in MessageLoad._fields])
 
 
-def busiest_of_nodes(bundles: pa.Table) -> pa.Table:
-    """Of each node of a group the rows that its rule may choose, by the rule's own functions; runs on executors.
+def _may_be_shed(bundles: pa.Table, node_ids: pa.Array, moved_before_ms: int) -> pa.Table:
+    moved_at_ms = bundles["moved_at_ms"]
+    is_at_rest = pc.less_equal(pc.fill_null(moved_at_ms, moved_before_ms), moved_before_ms)
+    return bundles.filter(pc.and_(pc.is_in(bundles["node_id"], node_ids), is_at_rest))
+
+
+def busiest_of_nodes(bundles: pa.Table, targets: Mapping[str, float]) -> pa.Table:
+    """Of each node the rows that its rule may choose, by the rule's own functions.
 
     Args:
-        bundles: rows of ``bundle_load`` that may be shed, with the column ``target``.
+        bundles: rows of ``bundle_load`` that may be shed.
+        targets: see :class:`streaming.load.candidates.OwnedBundles`.
     """
     node_ids = bundles["node_id"].to_pylist()
-    targets = dict(zip(node_ids, bundles["target"].to_pylist(), strict=True))
     places = {bundle_id: place for place, bundle_id in enumerate(bundles["bundle_id"].to_pylist())}
-    averages = bundles["short_term"].to_pylist()
-    histories = {bundle_id: _history(averages[places[bundle_id]]) for bundle_id in sorted(places)}
-    of_node: dict[str, list[str]] = {node_id: [] for node_id in targets}
+    counts = pc.struct_field(bundles["short_term"].combine_chunks(), "sample_count").to_pylist()
+    loads = _loads(bundles, "short_term").T.tolist()
+    histories = {
+        bundle_id: _history(counts[place], MessageLoad(*loads[place])) for bundle_id, place in sorted(places.items())
+    }
+    of_node: dict[str, list[str]] = {node_id: [] for node_id in node_ids}
     for bundle_id in histories:
         of_node[node_ids[places[bundle_id]]].append(bundle_id)
     sheddable = SheddableBundles(LoadView({}, histories))
@@ -158,29 +210,37 @@ def busiest_of_nodes(bundles: pa.Table) -> pa.Table:
         for node_id, bundle_ids in of_node.items()
         for each in until_target(sheddable.of(bundle_ids, throughput), targets[node_id])
     ]
-    return bundles.take(pa.array(chosen, pa.int64())).select(BUNDLE_LOAD_TABLE.columns)
+    return bundles.take(pa.array(chosen, pa.int64())).select(BUNDLE_SCHEMA.names)
 
 
-def _history(short_term: Mapping[str, float]) -> BundleHistory:
-    load = MessageLoad(*(short_term[name] for name in MessageLoad._fields))
-    average = TimeAverage(UNSEEN_BUNDLE.short_term.max_samples, int(short_term["sample_count"]), load)
+def _history(sample_count: int, load: MessageLoad) -> BundleHistory:
+    """What a rule of shedding sees of a bundle: its short-term average."""
+    average = TimeAverage(UNSEEN_BUNDLE.short_term.max_samples, sample_count, load)
     return BundleHistory(BundleAverages(average, UNSEEN_BUNDLE.long_term))
 
 
-def _exceeds(allowed: SplitLimits) -> Column:
-    """As :func:`controlplane.core.bundles.splitting.limits.exceeded_limits` has it, which decides in the end.
+def _exceeding(rows: pa.Table, nodes: pa.RecordBatch, allowed: SplitLimits) -> Iterator[pa.RecordBatch]:
+    """The bundles that exceed a limit, packed.
 
-    Counts are added as doubles: a sum that does not fit into 64 bits would end the query.
+    As :func:`controlplane.core.bundles.splitting.limits.exceeded_limits` has it, which decides in the end.
     """
-    rate = F.col("long_term.message_rate_in_per_s") + F.col("long_term.message_rate_out_per_s")
-    bytes_per_s = F.col("long_term.throughput_in_bytes_per_s") + F.col("long_term.throughput_out_bytes_per_s")
-    is_beyond = (
-        (F.col("topic_count") > allowed.max_topics)
-        | (rate > float(allowed.max_message_rate_per_s))
-        | (bytes_per_s > float(allowed.max_bandwidth_mib_per_s * BYTES_PER_MIB))
-    )
+    bundles = _owned(rows, nodes)
+    bytes_in, bytes_out, rate_in, rate_out = _loads(bundles, "long_term")
+    topic_count = bundles["topic_count"].to_numpy()
+    is_beyond = topic_count > allowed.max_topics
+    is_beyond |= rate_in + rate_out > float(allowed.max_message_rate_per_s)
+    is_beyond |= bytes_in + bytes_out > float(allowed.max_bandwidth_mib_per_s * BYTES_PER_MIB)
     if allowed.max_sessions > 0 or allowed.limits_sessions_below_one:
-        is_beyond = is_beyond | (
-            F.col("producer_count").cast("double") + F.col("consumer_count") > allowed.max_sessions
-        )
-    return (F.col("topic_count") >= allowed.min_topics) & is_beyond
+        # As doubles: a sum may not fit into 64 bits.
+        sessions = bundles["producer_count"].to_numpy() + bundles["consumer_count"].to_numpy().astype(np.float64)
+        is_beyond |= sessions > allowed.max_sessions
+    found = bundles.filter(pa.array(is_beyond & (topic_count >= allowed.min_topics))).select(BUNDLE_SCHEMA.names)
+    if found.num_rows:
+        yield pa.RecordBatch.from_pydict({"bundles": pa.array([packed(found)], pa.binary())})
+
+
+def _namespace_counts(rows: pa.Table, nodes: pa.RecordBatch, namespaces: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """How many bundles of a bucket each of these namespaces has."""
+    names = _owned(rows, nodes)["namespace"]
+    counted = names.filter(pc.is_in(names, pa.array(namespaces, pa.string()))).value_counts()
+    yield pa.RecordBatch.from_arrays(list(counted.flatten()), names=["namespace", "bundle_count"])

@@ -42,7 +42,7 @@ INPUT_COLUMNS: Final[Mapping[str, RecordColumns]] = MappingProxyType(
 )
 
 REFUSAL_TYPE: Final = StructType([StructField("reason", StringType()), StructField("detail", StringType())])
-KEY_VALUE_TYPE: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
+_KEY_VALUE_TYPE: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
 
 
 class RawRow(NamedTuple):
@@ -94,7 +94,7 @@ def dead_letter_records(refused: DataFrame, topic: str) -> DataFrame:
         key = str(Coordinates(topic, partition, offset, append_time_ms)).encode()
         return key, encode_dead_letter(letter)
 
-    both = F.udf(encode, KEY_VALUE_TYPE, useArrow=False)(
+    both = F.udf(encode, _KEY_VALUE_TYPE, useArrow=False)(
         "partition", "offset", "append_time_ms", "value", "refusal.reason", "refusal.detail"
     )
     return refused.select(both.alias("both")).select("both.*")

@@ -92,10 +92,10 @@ def read_files(
         paths: their places below it.
         column: the column by which it is divided.
         partition: its value in these files.
-        schema: the table's columns; one that a file does not have is null in its rows.
+        schema: the columns to read; one that a file does not have is null in its rows.
     """
     inside = schema.remove(schema.get_field_index(column))
-    tables = [_read(folder / path) for path in paths]
+    tables = [_read(folder / path, inside.names) for path in paths]
     rows = pa.concat_tables([_with_schema(table, inside) for table in tables]) if tables else inside.empty_table()
     divided = pa.repeat(partition, rows.num_rows)
     return rows.append_column(schema.field(column), divided).select(schema.names)
@@ -108,9 +108,11 @@ def _output(path: StoragePath) -> pa.NativeFile:
     return pa.OSFile(str(path), "wb")
 
 
-def _read(path: StoragePath) -> pa.Table:
-    with _input(path) as file:
-        return pq.ParquetFile(file).read()
+def _read(path: StoragePath, names: Sequence[str]) -> pa.Table:
+    with _input(path) as source:
+        file = pq.ParquetFile(source)
+        there = set(file.schema_arrow.names)
+        return file.read([name for name in names if name in there])
 
 
 def _input(path: StoragePath) -> pa.NativeFile:

@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import hypothesis.strategies as st
 import pyarrow as pa
-from pyspark.sql import Row
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.bundles.load.reported_state import BundleState, Position
@@ -105,15 +104,11 @@ def sample_table(reports: Iterable[PlacedReport]) -> pa.Table:
 
 def bundles_in(table: pa.Table) -> dict[str, BundleState]:
     """The bundles in rows of ``bundle_load``."""
-    rows = [Row(**{name: _as_row(value) for name, value in row.items()}) for row in table.to_pylist()]
+    rows = table.to_pylist(maps_as_pydicts="strict")
     states = [bundle_of(row) for row in rows]
     assert len({state.bundle_id for state in states}) == len(states)
     assert [row["namespace"] for row in rows] == [state.namespace for state in states]
     return {state.bundle_id: state for state in states}
-
-
-def _as_row(value: object) -> object:
-    return Row(**value) if isinstance(value, dict) else value
 
 
 def split_at_chunks(table: pa.Table, size: int) -> pa.Table:

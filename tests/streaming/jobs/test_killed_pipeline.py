@@ -55,7 +55,7 @@ def refused_sources(world: PipelineWorld) -> int:
 
 def averages_in_table(world: PipelineWorld, spark: SparkSession) -> dict[str, BundleAverages]:
     """The table ``bundle_load`` as the core's values."""
-    bundles = map(bundle_of, world.rows(spark, BUNDLE_LOAD_TABLE))
+    bundles = (bundle_of(row.asDict(recursive=True)) for row in world.rows(spark, BUNDLE_LOAD_TABLE))
     return {bundle.bundle_id: bundle.averages for bundle in bundles}
 
 

@@ -12,12 +12,13 @@ from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from streaming.broker_clocks import CLOCK_ALLOWANCE_MS
 from streaming.contracts.changes import BUNDLE_CHANGES_TABLE, BUNDLES_TABLE
 from streaming.contracts.loads import BUNDLE_LOAD_TABLE
-from streaming.load.bucket_files import bucket_files
+from streaming.load.bucket_files import StoredBuckets
 from streaming.load.gone_bundles import REST_MS, GoneBundles, files_without
 from streaming.tables.created_tables import create_missing
 from streaming.tables.stored_table import StoredTable
 from streaming.tables.table_writer import TableWriter
 from tests.helpers.bundle_changes import change, present
+from tests.helpers.killed import KilledError
 from tests.helpers.load_logs import report
 from tests.helpers.pipeline_world import bundle_load
 from tests.helpers.plain_load import PlainLoad, bundle_row
@@ -30,10 +31,6 @@ def folder(tmp_path: Path) -> Path:
     """Empty tables."""
     create_missing(tmp_path, bucket_count=2)
     return tmp_path
-
-
-class KilledError(Exception):
-    """The driver is killed."""
 
 
 def add(folder: Path, bucket: int, names: tuple[str, ...], time_ms: int, by: TableWriter | None = None) -> None:
@@ -165,9 +162,9 @@ def test_only_buckets_with_such_rows_are_written(spark: SparkSession, folder: Pa
         add(folder, bucket, names, 1_000)
     table = TableWriter(folder, BUNDLE_LOAD_TABLE, "app")
     before = table.files_of_buckets()
-    buckets = bucket_files(spark, before)
-    assert files_without(buckets, table.folder, {"kv/a", "kv/d", "kv/z"}, 1_000 + REST_MS) == []
-    files = files_without(buckets, table.folder, {"kv/a", "kv/d", "kv/z"}, 1_001 + REST_MS)
+    buckets = StoredBuckets(spark, table.folder, before)
+    assert files_without(buckets, {"kv/a", "kv/d", "kv/z"}, 1_000 + REST_MS) == []
+    files = files_without(buckets, {"kv/a", "kv/d", "kv/z"}, 1_001 + REST_MS)
     assert sorted((file.partition, json.loads(file.statistics)["numRecords"]) for file in files) == [("3", 1), ("5", 0)]
     table.replace_bucket_files(files, 2, {})
     assert left(folder) == ["kv/b", "kv/c"]

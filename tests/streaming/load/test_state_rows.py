@@ -3,7 +3,6 @@
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import Row
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.core.bundles.load.averages import MessageLoad
@@ -31,4 +30,6 @@ def test_rows_keep_the_whole_state(log: list[PlacedReport], sums: BundleSums | N
     stored = pa.Table.from_pylist(list(map(node_row, nodes)), schema=to_arrow_schema(BROKER_LOAD_TABLE.schema))
     assert list(map(node_of, stored.to_pylist())) == nodes
     bundles = list(plain.bundles.values())
-    assert [bundle_of(Row(*BUNDLE_LOAD_TABLE.columns)(*bundle_row(bundle))) for bundle in bundles] == bundles
+    rows = [dict(zip(BUNDLE_LOAD_TABLE.columns, bundle_row(bundle), strict=True)) for bundle in bundles]
+    stored = pa.Table.from_pylist(rows, schema=to_arrow_schema(BUNDLE_LOAD_TABLE.schema))
+    assert list(map(bundle_of, stored.to_pylist(maps_as_pydicts="strict"))) == bundles

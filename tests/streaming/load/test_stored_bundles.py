@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -10,12 +12,23 @@ from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad
 from controlplane.core.bundles.load.reported_state import BundleState, NodeState, Position
 from controlplane.core.bundles.reports import BundleLoad
 from controlplane.core.bundles.splitting.limits import SplitLimits
-from streaming.contracts.loads import BUNDLE_LOAD_TABLE
+from streaming.load.bucket_files import BUNDLE_SCHEMA, StoredBuckets
 from streaming.load.stored_bundles import StoredBundles
 from tests.helpers.plain_load import PlainBundles, bundle_row
+from tests.helpers.written_files import written
 from tests.streaming.load.test_candidates import MIB, NEWEST, NOW_MS, node
 
 GRACE_MS = 1_000
+TIME_MS, PARTITION, OFFSET = NEWEST
+OTHERS = (
+    Position(TIME_MS, PARTITION, OFFSET - 1),
+    Position(TIME_MS - 1, PARTITION, OFFSET + 1),
+    Position(TIME_MS, PARTITION + 1, 0),
+    Position(TIME_MS, PARTITION - 1, OFFSET + 1),
+    Position(TIME_MS + 1, PARTITION - 1, 0),
+    Position(TIME_MS - 1, PARTITION + 1, OFFSET + 1),
+)
+"""Before or behind the newest report of its node."""
 
 
 def random_bundles(source: random.Random, count: int) -> list[BundleState]:
@@ -26,26 +39,29 @@ def random_bundles(source: random.Random, count: int) -> list[BundleState]:
         averages = UNSEEN_BUNDLE.add(loads[0]).add(loads[1]).add(loads[2])
         bundle_id = f"{source.choice(['a', 'b/c', 'pulsar/n1:1'])}/{number:08x}"
         newest = BundleLoad(bundle_id, *loads[2], source.choice([1, 5, 2_000]), source.choice([1, 900]), 500, 1)
-        position = source.choice([NEWEST, NEWEST, Position(NOW_MS, 3, 16), Position(NOW_MS + 1, 0, 0)])
+        position = source.choice([NEWEST, NEWEST, *OTHERS])
         moved_ms = source.choice([None, None, NOW_MS - 1, NOW_MS - GRACE_MS])
         made.append(BundleState(bundle_id, f"n{source.randrange(8)}", position, 1, moved_ms, newest, averages, {3: 17}))
     return made
 
 
 def both(
-    spark: SparkSession, bundles: Sequence[BundleState], nodes: Sequence[NodeState]
+    spark: SparkSession, folder: Path, bundles: Sequence[BundleState], nodes: Sequence[NodeState]
 ) -> tuple[StoredBundles, PlainBundles]:
-    """The same bundles in a table and in memory."""
-    stored = spark.createDataFrame([bundle_row(each) for each in bundles], BUNDLE_LOAD_TABLE.schema, verifySchema=False)
-    return StoredBundles(stored, nodes, NOW_MS, GRACE_MS), PlainBundles(bundles, nodes, NOW_MS, GRACE_MS)
+    """The same bundles in the files of three buckets, one of which has two and one of which has none, and in memory."""
+    rows = [dict(zip(BUNDLE_SCHEMA.names, bundle_row(each), strict=True)) for each in bundles]
+    parts = [pa.Table.from_pylist(rows[number::3], BUNDLE_SCHEMA) for number in range(3)]
+    paths = [written(folder, part, bucket=bucket).path for part, bucket in zip(parts, (4, 4, 5), strict=True)]
+    buckets = StoredBuckets(spark, folder, {4: paths[:2], 5: paths[2:], 6: []})
+    return StoredBundles(buckets, nodes, NOW_MS, GRACE_MS), PlainBundles(bundles, nodes, NOW_MS, GRACE_MS)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_tables_answer_as_memory_does(spark: SparkSession, seed: int) -> None:
+def test_tables_answer_as_memory_does(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Sums are equal to the bit; a node does not count, and its bundles do not."""
     source = random.Random(seed)
     nodes = [node(f"n{number}", 0.5) for number in range(7)]
-    stored, plain = both(spark, random_bundles(source, 300), nodes)
+    stored, plain = both(spark, tmp_path, random_bundles(source, 300), nodes)
     assert stored.sums() == plain.sums()
     targets = {"n1": 1.0, "n2": 30 * MIB, "n3": 1e12}
     chosen = list(plain.busiest(targets))
@@ -65,9 +81,9 @@ def test_tables_answer_as_memory_does(spark: SparkSession, seed: int) -> None:
         assert found_counts == {each.namespace: counts[each.namespace] for each in expected}
 
 
-def test_no_bundle_exceeds_anything(spark: SparkSession) -> None:
+def test_no_bundle_exceeds_anything(spark: SparkSession, tmp_path: Path) -> None:
     """Nodes without bundles have no sums, and no namespace is counted."""
-    stored, _ = both(spark, random_bundles(random.Random(1), 3), [node("idle", 0.1)])
+    stored, _ = both(spark, tmp_path, random_bundles(random.Random(1), 3), [node("idle", 0.1)])
     assert stored.sums() == {}
     assert stored.busiest({"idle": 1.0}) == []
     assert stored.exceeding(SplitLimits()) == ([], {})
