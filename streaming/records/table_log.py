@@ -5,6 +5,7 @@ offset, its append time, and a value that decodes to the same. An input that was
 and becomes a record that is refused again.
 """
 
+import copy
 import functools
 import json
 import operator
@@ -16,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pa_dataset
 from deltalake import DeltaTable
-from numpy.typing import NDArray
 
 from controlplane.codec.decisions import encode_decision
 from controlplane.codec.input_checks import key_of
@@ -32,8 +32,10 @@ from controlplane.core.values.positions import DECISIONS_PARTITION, place_of
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.ports import PartitionEnd, PolledBatch, RawRecord
 from streaming.contracts.columns import KIND_COLUMN
+from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.contracts.table import TableContract
+from streaming.records.held_offsets import PLACES, Extent, Held, held_by_partition, newest_run
 from streaming.records.tick_rows import MINUTE_MS, ticks_of
 from streaming.storage import StoragePath
 
@@ -47,15 +49,9 @@ _STEP_OFFSETS: Final = 2_000
 """How many offsets of each partition are read at once."""
 _LOOK_BACK_DECISIONS: Final = 1_000
 """How many decisions are looked at at once for the last one whose inputs are all there."""
+_FOUND: Final = PLACES.remove(PLACES.get_field_index("append_time_ms"))
 _WHOLE_BYTES: Final = 1 << 30
 """No decision is taken apart again: a row is one record."""
-
-
-class _Extent(NamedTuple):
-    """The first offset of a partition, and the one after the last."""
-
-    first: int
-    end: int
 
 
 class HeldDecisions(NamedTuple):
@@ -94,17 +90,18 @@ class TableLogReader:
         letters = _opened(tables_dir, DEAD_LETTERS_TABLE)
         columns = [f"source_{name}" for name in ("topic", "partition", "offset", "append_time_ms")]
         self._refused = letters.to_table(columns=columns).group_by(columns).aggregate([])
-        self._extents = {topic: self._extents_of(topic) for topic in topics}
+        held = {topic: self._held_of(topic) for topic in topics}
+        self._extents = _extents(held, _recorded_gaps(tables_dir))
         self.held = HeldDecisions()
         decided = self._tables[DECISIONS].to_table(columns=["seq", "offset"])
         if decided.num_rows:
             first_seq, newest_seq = pc.min_max(decided["seq"]).as_py().values()
-            self._take_in_named_partitions(newest_seq)
+            self._take_in_named_partitions(newest_seq, held)
             end = self._end_before_missing_inputs(newest_seq)
             unread_count = pc.sum(pc.greater_equal(decided["offset"], end)).as_py()
             self.held = HeldDecisions(decided.num_rows, first_seq, newest_seq, unread_count)
         else:
-            self._extents[DECISIONS] = {DECISIONS_PARTITION.partition: _Extent(0, 0)}
+            self._extents[DECISIONS] = {DECISIONS_PARTITION.partition: Extent(0, 0)}
         self._next: dict[TopicPartition, int] = {}
 
     def partition_count(self, topic: str) -> int:
@@ -141,9 +138,20 @@ class TableLogReader:
         found = self._tables[topic].to_table(columns=["partition", "offset"], filter=later)
         if topic == HEARTBEATS:
             of_ticks = self._tick_places(pc.field("minute_ms") > time_ms - MINUTE_MS).filter(later)
-            found = pa.concat_tables([found.cast(_PLACES), of_ticks.select(_PLACES.names)])
-        first = dict(_grouped(found, "min"))
-        return {place: first.get(place.partition, end) for place, end in self.end_offsets(topic).items()}
+            found = pa.concat_tables([found.cast(_FOUND), of_ticks.select(_FOUND.names)])
+        grouped = found.group_by("partition").aggregate([("offset", "min")])
+        first = dict(zip(grouped["partition"].to_pylist(), grouped["offset_min"].to_pylist(), strict=True))
+        begins = self.start_offsets(topic)
+        return {
+            place: min(max(first.get(place.partition, end), begins[place]), end)
+            for place, end in self.end_offsets(topic).items()
+        }
+
+    def beside(self) -> "TableLogReader":
+        """Another reader of the same versions of the tables, whose log ends at the same offsets."""
+        other = copy.copy(self)
+        other._next = {}  # noqa: SLF001 - it is one of these
+        return other
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """See the protocol."""
@@ -159,31 +167,17 @@ class TableLogReader:
     def close(self) -> None:
         """See the protocol."""
 
-    def _extents_for(self, topic: str) -> Mapping[int, _Extent]:
+    def _extents_for(self, topic: str) -> Mapping[int, Extent]:
         return self._extents.get(topic, {})
 
-    def _extents_of(self, topic: str) -> dict[int, _Extent]:
-        """Of each partition the last run of offsets without a hole, but for holes that are not filled yet.
-
-        An offset that is missing was forgotten, or a refused record whose dead letter was. What stands before it is as
-        good as forgotten. It may also be on its way: the tables of one batch are committed one after the other, and a
-        dead letter is read back from Kafka. The log ends there then.
-        """
-        letters = self._refused.filter(pc.field("source_topic") == topic).select(["source_partition", "source_offset"])
-        recorded = [self._tables[topic].to_table(columns=["partition", "offset"]).cast(_PLACES)]
+    def _held_of(self, topic: str) -> "_HeldRecords":
+        """What the tables hold of a topic, by partition."""
+        recorded = [held_by_partition(self._tables[topic].to_table(columns=PLACES.names).cast(PLACES))]
         if topic == HEARTBEATS:
-            recorded.append(self._tick_places().select(_PLACES.names))
-        offsets = [_offsets_by_partition(places) for places in recorded]
-        of_letters = _offsets_by_partition(letters.rename_columns(_PLACES.names).cast(_PLACES))
-        partitions = sorted({partition for part in (*offsets, of_letters) for partition in part})
-        if topic == DECISIONS:  # one that spans records has one row
-            return {
-                number: _Extent(int(offsets[0][number][0]), int(offsets[0][number][-1]) + 1) for number in partitions
-            }
-        return {
-            number: _last_run([part[number] for part in offsets if number in part], of_letters.get(number))
-            for number in partitions
-        }
+            recorded.append(held_by_partition(self._tick_places()))
+        sources = self._refused.filter(pc.field("source_topic") == topic)
+        sources = sources.select([f"source_{name}" for name in PLACES.names]).rename_columns(PLACES.names)
+        return _HeldRecords(recorded, held_by_partition(sources.cast(PLACES)))
 
     def _tick_places(self, rows: pc.Expression | None = None) -> pa.Table:
         """Partition, offset and append time of each tick."""
@@ -193,13 +187,18 @@ class TableLogReader:
         places = {"partition": pa.array(partitions, pa.int64()), "offset": offsets, "append_time_ms": times_ms}
         return pa.table(places)
 
-    def _take_in_named_partitions(self, seq: int) -> None:
-        """Partitions without rows are known by the newest decision's positions; what is before these was forgotten."""
+    def _take_in_named_partitions(self, seq: int, held: Mapping[str, "_HeldRecords"]) -> None:
+        """Partitions without rows are known by the newest decision's positions; what is before these was forgotten.
+
+        Of such a partition there may still be dead letters, which are forgotten by another number of days.
+        """
         table = self._tables[DECISIONS].to_table(columns=["positions"], filter=pc.field("seq") == seq)
         for key, offset in table.to_pylist(maps_as_pydicts="strict")[0]["positions"].items():
-            place = place_of(key)
-            if place.topic in self._extents:
-                self._extents[place.topic].setdefault(place.partition, _Extent(offset, offset))
+            topic, partition = place_of(key)
+            if topic in self._extents and not held[topic].has_rows(partition):
+                extent = self._extents[topic].get(partition)
+                if extent is None or extent.end < offset:
+                    self._extents[topic][partition] = Extent(offset, offset)
 
     def _read_on(self, topic: str) -> Iterator[RawRecord]:
         """The next records of a topic's partitions, in order of each."""
@@ -267,7 +266,7 @@ class TableLogReader:
             upto -= _LOOK_BACK_DECISIONS
         end = max((row["offset"] + 1 for row in covered), default=0)
         for partition, extent in self._extents[DECISIONS].items():
-            self._extents[DECISIONS][partition] = _Extent(min(extent.first, end), end)
+            self._extents[DECISIONS][partition] = Extent(min(extent.first, end), end)
         return end
 
     def _covers(self, positions: Mapping[str, int]) -> bool:
@@ -280,6 +279,57 @@ class TableLogReader:
 
 def _opened(tables_dir: StoragePath, table: TableContract) -> pa_dataset.Dataset:
     return DeltaTable(str(tables_dir / table.name)).to_pyarrow_dataset()
+
+
+class _HeldRecords(NamedTuple):
+    """What the tables hold of a topic, by partition.
+
+    Attributes:
+        recorded: by each table of its records.
+        refused: by their dead letters.
+    """
+
+    recorded: Sequence[Mapping[int, Held]]
+    refused: Mapping[int, Held]
+
+    def has_rows(self, partition: int) -> bool:
+        """Whether a table has a row of the partition."""
+        return any(partition in part for part in self.recorded)
+
+
+def _extents(
+    held: Mapping[str, _HeldRecords], gaps: Mapping[str, Sequence[tuple[int, range]]]
+) -> dict[str, dict[int, Extent]]:
+    """Of each topic and partition the newest run of offsets: what stands before it is as good as forgotten."""
+    times_ms = (each.append_times_ms for parts in held.values() for part in parts.recorded for each in part.values())
+    newest_ms = max((int(each.max()) for each in times_ms), default=0)
+    found: dict[str, dict[int, Extent]] = {}
+    for topic, (recorded, refused) in held.items():
+        if topic == DECISIONS:  # one that spans records has one row
+            found[topic] = {
+                number: Extent(int(each[0][0]), int(each[0][-1]) + 1) for number, each in recorded[0].items()
+            }
+            continue
+        parts = [*recorded, refused]
+        found[topic] = {
+            number: newest_run(
+                [part[number] for part in parts if number in part],
+                [offsets for partition, offsets in gaps.get(topic, ()) if partition == number],
+                newest_ms,
+            )
+            for number in {number for part in parts for number in part}
+        }
+    return found
+
+
+def _recorded_gaps(tables_dir: StoragePath) -> Mapping[str, Sequence[tuple[int, range]]]:
+    """Of each topic the partitions and offsets that were passed. Their table may have been moved away to be mended."""
+    found: dict[str, list[tuple[int, range]]] = {}
+    if (tables_dir / GAPS_TABLE.name / "_delta_log").exists():
+        for row in _opened(tables_dir, GAPS_TABLE).to_table().to_pylist():
+            offsets = range(row["first_offset"], row["last_offset"] + 1)
+            found.setdefault(row["topic"], []).append((row["partition"], offsets))
+    return found
 
 
 def decision_of(row: Mapping[str, Any]) -> Decision:
@@ -312,39 +362,6 @@ def _record(topic: str, row: Mapping[str, Any]) -> RawRecord:
         place = f"{topic}[{row['partition']}]@{row['offset']}"
         raise LogContinuityError(f"{place} is no record any more in its table: {error.detail}") from error
     return RawRecord(topic, row["partition"], row["offset"], row["append_time_ms"], key_of(payload), value)
-
-
-_PLACES: Final = pa.schema([("partition", pa.int64()), ("offset", pa.int64())])
-
-
-def _offsets_by_partition(places: pa.Table) -> dict[int, NDArray[np.int64]]:
-    """The offsets of each partition that has any, in order."""
-    partitions, offsets = places["partition"].to_numpy(), places["offset"].to_numpy()
-    return {int(partition): np.unique(offsets[partitions == partition]) for partition in np.unique(partitions)}
-
-
-def _last_run(recorded: Sequence[NDArray[np.int64]], letters: NDArray[np.int64] | None) -> _Extent:
-    """The last run without a hole that will not be filled any more.
-
-    Args:
-        recorded: the offsets in each of the tables of records, in order.
-        letters: those of refused records.
-    """
-    parts = [*recorded, *([] if letters is None else [letters])]
-    offsets = np.unique(np.concatenate(parts))
-    first_of_all = max((part[0] for part in recorded), default=offsets[0])
-    last_of_all = min(part[-1] for part in parts)
-    holes = np.flatnonzero(np.diff(offsets) > 1)
-    unfilled = (offsets[holes] >= last_of_all) & (offsets[holes + 1] > first_of_all)
-    end = holes[unfilled][0] if unfilled.any() else len(offsets) - 1
-    forgotten = holes[holes < end]
-    begin = forgotten[-1] + 1 if forgotten.size else 0
-    return _Extent(int(offsets[begin]), int(offsets[end]) + 1)
-
-
-def _grouped(places: pa.Table, function: str) -> Iterator[tuple[int, int]]:
-    grouped = places.group_by("partition").aggregate([("offset", function)])
-    yield from zip(grouped["partition"].to_pylist(), grouped[f"offset_{function}"].to_pylist(), strict=True)
 
 
 def _within(wanted: Sequence[tuple[int, range]], partition: str, offset: str) -> pc.Expression:

@@ -1,7 +1,7 @@
 """The tables of a folder as a log, for commands that read one."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,8 @@ class TableSource(LogSource):
 
 
 @contextmanager
-def reading_tables(tables_dir: StoragePath, cluster: str) -> Iterator[TableSource]:
-    """The log that the pipeline has written to a folder, as it is now.
+def reading_tables(tables_dir: StoragePath, cluster: str) -> Iterator[tuple[TableSource, TableSource]]:
+    """The log that the pipeline has written to a folder, as it is now, for two queries at a time.
 
     Args:
         tables_dir: the folder.
@@ -42,8 +42,6 @@ def reading_tables(tables_dir: StoragePath, cluster: str) -> Iterator[TableSourc
         from streaming.records.table_log import TableLogReader
     refuse_without_tables(tables_dir, cluster_of(tables_dir) or cluster)
     reader = TableLogReader(tables_dir)
-    source = TableSource(reader, SystemClock(), held=reader.held)
-    try:
-        yield source
-    finally:
-        source.close()
+    first, second = (TableSource(each, SystemClock(), held=reader.held) for each in (reader, reader.beside()))
+    with closing(first), closing(second):
+        yield first, second

@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -56,7 +56,7 @@ def audit(
     differences: list[Difference] = []
     followed: Counter[str] = Counter()
     told_s = time.monotonic()
-    with _source(invocation, tables_dir) as decisions, _source(invocation, tables_dir) as inputs:
+    with _sources(invocation, tables_dir) as (decisions, inputs):
         for audited in Auditor(log_audit, decisions, inputs).run():
             differences += audited.differences
             if audited.followed_because:
@@ -92,8 +92,15 @@ def _extent_of_tables(source: TableSource) -> str:
     return f"{there}; the last {held.unread_count:,} were not looked at, because their inputs are not all in the tables"
 
 
-def _source(invocation: Invocation, tables_dir: StoragePath | None) -> AbstractContextManager[LogSource]:
-    return reading(invocation, work="") if tables_dir is None else reading_tables(tables_dir, invocation.cluster.name)
+@contextmanager
+def _sources(invocation: Invocation, tables_dir: StoragePath | None) -> Iterator[tuple[LogSource, LogSource]]:
+    """The decisions and their inputs. Tables are read in the same versions for both, so these end alike."""
+    if tables_dir is None:
+        with reading(invocation, work="") as decisions, reading(invocation, work="") as inputs:
+            yield decisions, inputs
+    else:
+        with reading_tables(tables_dir, invocation.cluster.name) as both:
+            yield both
 
 
 def _sentence(log_audit: LogAudit, followed: Counter[str], differences: Sequence[Difference]) -> str:

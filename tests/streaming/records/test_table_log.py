@@ -1,8 +1,10 @@
 """The log as tables have it: the same records, so that decisions can be taken again without Kafka. No Spark runs."""
 
+import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.inspection.auditing import Audited, Auditor
 from controlplane.ports import RawRecord
+from streaming.contracts.gaps import GAPS_TABLE
 from streaming.contracts.records import (
     DEAD_LETTERS_TABLE,
     DECISIONS_TABLE,
@@ -124,8 +127,11 @@ def test_the_log_ends_where_its_inputs_end(tmp_path: Path) -> None:
     ],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_decisions_without_their_inputs_are_only_followed(tmp_path: Path, contract: TableContract, kept: str) -> None:
+def test_decisions_without_their_inputs_are_only_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contract: TableContract, kept: str
+) -> None:
     """Forgotten days, or a refused record whose dead letter is gone: what cannot be known is no difference."""
+    monkeypatch.setattr("streaming.records.held_offsets._AWAITED_MS", 0)
     write_tables(tmp_path, BUSY)
     table = TableWriter(tmp_path, contract, "somebody")
     rows = table.rows().to_pylist(maps_as_pydicts="strict")
@@ -139,14 +145,16 @@ def test_decisions_without_their_inputs_are_only_followed(tmp_path: Path, contra
     assert any("no longer kept" in each.followed_because for each in found)
 
 
-def test_decisions_without_their_ticks_are_only_followed(tmp_path: Path) -> None:
+def test_decisions_without_their_ticks_are_only_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ticks without which log time is not known; without the last ones the log ends earlier."""
     write_tables(tmp_path, BUSY)
     table = TableWriter(tmp_path, TICKS_TABLE, "somebody")
     rows = table.rows().to_pylist()
     table.replace((), 1)
     add_ticks(tmp_path, [tick for row in rows for tick in ticks_of(row) if tick.offset >= 30])
-    log_audit, found = audited(tmp_path)
+    with monkeypatch.context() as later:
+        later.setattr("streaming.records.held_offsets._AWAITED_MS", 0)
+        log_audit, found = audited(tmp_path)
     assert [each for each in found if each.differences] == []
     assert len(found) == len(BUSY.records[TopicPartition(DECISIONS, 0)]) > log_audit.retaken
     assert any("no longer kept" in each.followed_because for each in found)
@@ -154,15 +162,18 @@ def test_decisions_without_their_ticks_are_only_followed(tmp_path: Path) -> None
     assert len(audited(tmp_path)[1]) < len(found)
 
 
+@pytest.mark.parametrize("earlier", [(), (1,)], ids=["first refusal", "one of many"])
 @pytest.mark.parametrize("behind", [HEARTBEATS_TABLE, TICKS_TABLE, DEAD_LETTERS_TABLE], ids=lambda table: table.name)
-def test_the_log_ends_where_one_of_the_tables_of_a_topic_ends(tmp_path: Path, behind: TableContract) -> None:
+def test_the_log_ends_where_one_of_the_tables_of_a_topic_ends(
+    tmp_path: Path, behind: TableContract, earlier: tuple[int, ...]
+) -> None:
     """Tables of one batch are committed one after the other: one that is behind takes nothing of what is before it."""
     log = RecordedLog(busy_world())
     letters, ends = [], {}
     for place, records in log.records.items():
         if place.topic == HEARTBEATS:
             middle = len(records) // 2
-            for number in (1, middle):
+            for number in (*earlier, middle):
                 records[number] = records[number]._replace(value=b"junk")
             is_missing = [number >= middle and _is_recorded_in(record, behind) for number, record in enumerate(records)]
             behind_all = records[-1].offset + 1
@@ -182,6 +193,45 @@ def _is_recorded_in(record: RawRecord, table: TableContract) -> bool:
     if record.value == b"junk":
         return table is DEAD_LETTERS_TABLE
     return table is (HEARTBEATS_TABLE if record.key else TICKS_TABLE)
+
+
+def test_the_log_begins_behind_a_gap_that_was_accepted(tmp_path: Path) -> None:
+    """However young it is: nothing will fill it."""
+    log = RecordedLog(busy_world())
+    place = TopicPartition(HEARTBEATS, 0)
+    records = log.records[place]
+    lost = records[3:6]
+    del records[3:6]
+    write_tables(tmp_path, log)
+    assert TableLogReader(tmp_path).end_offsets(HEARTBEATS)[place] == lost[0].offset
+    row = (HEARTBEATS, 0, lost[0].offset, lost[-1].offset, 0, 1, date(1970, 1, 1))
+    TableWriter(tmp_path, GAPS_TABLE, "somebody").append([dict(zip(GAPS_TABLE.columns, row, strict=True))], 1)
+    reader = TableLogReader(tmp_path)
+    assert reader.start_offsets(HEARTBEATS)[place] == lost[-1].offset + 1
+    assert reader.end_offsets(HEARTBEATS)[place] == records[-1].offset + 1
+
+
+def test_a_partition_of_which_only_a_dead_letter_is_left_is_known_by_the_decisions(tmp_path: Path) -> None:
+    """Rows are forgotten by days of their own; and the audit reads tables also while that of gaps is mended."""
+    place = next(place for place, records in BUSY.records.items() if place.topic == MEMBERSHIP and records)
+    first, *_, last = BUSY.records[place]
+    write_tables(tmp_path, BUSY, [first._replace(value=b"junk")])
+    table = TableWriter(tmp_path, MEMBERSHIP_TABLE, "somebody")
+    table.replace([row for row in table.rows().to_pylist() if row["partition"] != place.partition], 1)
+    shutil.rmtree(tmp_path / GAPS_TABLE.name)
+    reader = TableLogReader(tmp_path)
+    assert reader.start_offsets(MEMBERSHIP)[place] == reader.end_offsets(MEMBERSHIP)[place] == last.offset + 1
+    assert reader.held.unread_count == 0
+
+
+def test_two_readers_of_the_same_tables_read_alike(tmp_path: Path) -> None:
+    """Whatever was written since, and each from where it was told to."""
+    write_tables(tmp_path, BUSY)
+    first = TableLogReader(tmp_path)
+    second = first.beside()
+    TableWriter(tmp_path, MEMBERSHIP_TABLE, "somebody").replace((), 1)
+    second.assign(dict.fromkeys(second.start_offsets(HEARTBEATS), 10))
+    assert everything(first, MEMBERSHIP) == everything(second, MEMBERSHIP) != {}
 
 
 def test_what_was_changed_in_a_table_is_found(tmp_path: Path) -> None:
