@@ -176,9 +176,9 @@ def run(  # noqa: PLR0913 - one parameter for each option
         keep_days=_days_of(kept),
         checkpoints_dir=None if checkpoints_dir is None else checkpoints_dir.absolute(),
     )
-    with stop_on_signals() as stop:
-        with reading(invocation):
-            pass  # said at once where Kafka or the topics are not there: Spark takes its time to start
+    with reading(invocation):
+        pass  # said at once where Kafka or the topics are not there: Spark takes its time to start
+    with stop_on_signals() as stop:  # from here on, since a wait for Kafka would not look at it
         serve_metrics(metrics_port)
         its_log = "" if config.spark.log_file is None else f", its log is {config.spark.log_file}"
         click.echo(f"starting Spark; the tables are in {config.tables_dir}{its_log} ...", err=True)
