@@ -1,4 +1,4 @@
-"""What executors write to Kafka."""
+"""Records that are produced to Kafka, by executors."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -27,8 +27,7 @@ def produce(records: DataFrame, kafka: KafkaConfig, topic: str) -> None:
 def produce_records(
     session: SparkSession, records: Sequence[tuple[bytes, bytes]], kafka: KafkaConfig, topic: str
 ) -> None:
-    """As :func:`produce`, in their order, records that the driver has: keys and values."""
+    """As :func:`produce`, in their order, records that the driver has: keys and values of one at least."""
     # Spark takes rows apart in Python, one by one, and columns of Arrow as they are.
-    keys, values = zip(*records, strict=True) if records else ((), ())
-    columns = pa.table([pa.array(keys, pa.binary()), pa.array(values, pa.binary())], schema=_RECORDS)
+    columns = pa.table(list(zip(*records, strict=True)), schema=_RECORDS)
     produce(session.createDataFrame(columns).coalesce(1), kafka, topic)

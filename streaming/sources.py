@@ -11,19 +11,20 @@ from streaming.java_client import client_options
 
 _LOG_APPEND_TIME: Final = 1
 """Spark's ``timestampType`` of a record whose time a broker's clock gave."""
-_LONGEST_FETCH_MS: Final = "10"
-"""How long a broker waits with its answer for records to come. Spark asks for offsets that are there.
+_FETCH_MAX_WAIT_MS: Final = "10"
+"""How long a broker waits with its answer to a fetch for records to come. Spark fetches only offsets that are there, so
+a short wait costs nothing, but on tiered storage of old brokers: see docs/reference/platforms.md.
 
 The client sends its next fetch before it returns records, and Spark then asks for the first and the last offset of the
-partition. A broker answers the requests of a connection one after the other, so these waited until a record came, or
-for half a second: in each batch for each partition.
+partition. A broker answers the requests of a connection one after the other. With Kafka's default of 500 ms the
+question would wait behind the fetch until a record comes, in each batch for each partition.
 """
 
 
 def _reader_options(kafka: KafkaConfig) -> dict[str, str]:
     return {
         **client_options(kafka),
-        "kafka.fetch.max.wait.ms": _LONGEST_FETCH_MS,
+        "kafka.fetch.max.wait.ms": _FETCH_MAX_WAIT_MS,
         # The default reads what aborted transactions wrote.
         "kafka.isolation.level": "read_committed",
         # A gap in a history must stop it, not pass for a quiet time.

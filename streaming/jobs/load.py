@@ -15,7 +15,7 @@ same time, for the same nodes.
 
 The work and the state of bundles are divided by bucket over the executors, which read and write the tables' files
 themselves. The driver commits them, keeps one row for each node, and sees of the bundles only those that a rule may
-choose: docs/decisions/0034-load-state-in-buckets.md, 0036 and 0042 say why.
+choose: docs/decisions/0034-load-state-in-buckets.md, 0036, 0042 and 0043 say why.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What the driver has to know of a batch of load reports: a row for each process of a node, and what was refused."""
+"""What the driver has to know of a batch of load reports: a row for each incarnation, and what was refused."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

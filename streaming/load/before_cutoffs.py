@@ -1,4 +1,4 @@
-"""The samples of a batch without those of processes that were replaced."""
+"""The samples of a batch without those of incarnations that were replaced."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from controlplane.core.bundles.load.incarnations import Cutoff
+from controlplane.core.bundles.load.position_columns import PositionColumns, are_behind
 from controlplane.core.bundles.load.reported_state import Position
-from controlplane.core.bundles.load.sample_fold import Choice
 
 _NOTHING_COUNTS: Final = Position(-1, -1, -1)
 """Stands before every report."""
 _SEPARATOR: Final = "\x00"
-"""Between a node's id and an incarnation, which is digits: so no two processes have one name."""
+"""Between a node's id and an incarnation, which is digits: so no two incarnations have one name."""
 
 
 def before_cutoffs(samples: pa.Table, cutoffs: Sequence[Cutoff]) -> pa.Table:
@@ -32,14 +32,6 @@ def before_cutoffs(samples: pa.Table, cutoffs: Sequence[Cutoff]) -> pa.Table:
     rows = np.flatnonzero(found.is_valid().to_numpy())
     ends = np.array([each.end or _NOTHING_COUNTS for each in cutoffs], np.int64)[found.drop_null().to_numpy()]
     counts = np.ones(samples.num_rows, np.bool_)
-    counts[rows] = _are_before(samples.take(pa.array(rows)), ends)
+    places = samples.select(Position._fields).take(pa.array(rows))
+    counts[rows] = are_behind(PositionColumns(*ends.T), PositionColumns(*(column.to_numpy() for column in places)))
     return samples.filter(pa.array(counts))
-
-
-def _are_before(samples: pa.Table, ends: np.ndarray) -> Choice:
-    """Whether each sample's report stands before its end, as :meth:`Position.is_behind` has it."""
-    time_ms, partition, offset = (samples[column].to_numpy() for column in Position._fields)
-    end_ms, end_partition, end_offset = ends.T
-    # Two partitions have no common offsets, so these are not compared.
-    is_earlier = (time_ms < end_ms) | ((time_ms == end_ms) & (partition < end_partition))
-    return np.asarray(np.where(partition == end_partition, offset < end_offset, is_earlier))

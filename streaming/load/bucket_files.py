@@ -43,17 +43,14 @@ class StoredBuckets(NamedTuple):
         Args:
             function: takes the rows of one bucket.
             schema: that of what it returns.
-            columns: those of the rows that it takes; others are not read.
+            columns: those of the rows that it takes, beside ``bucket``; others are not read.
         """
-        taken = BUNDLE_SCHEMA if columns == BUNDLE_SCHEMA.names else _of_columns(columns)
+        taken = pa.schema([field for field in BUNDLE_SCHEMA if field.name in (BUCKET_COLUMN, *columns)])
         read = functools.partial(
             _map, function=function, folder=self.folder, of_buckets=tuple(self.files.items()), schema=taken
         )
+        # A row is the place of a bucket among them; a frame of their files would be made in Python, which takes longer.
         return self.session.range(len(self.files)).mapInArrow(read, schema)
-
-
-def _of_columns(columns: Sequence[str]) -> pa.Schema:
-    return pa.schema([BUNDLE_SCHEMA.field(name) for name in (BUCKET_COLUMN, *columns)])
 
 
 def _map(
@@ -67,15 +64,20 @@ def _map(
     for batch in batches:
         for place in batch.column(0).to_pylist():
             bucket, paths = of_buckets[place]
-            yield from function(_rows(folder, paths, pa.scalar(bucket, pa.int32()), schema))
+            yield from function(read_bucket(folder, paths, pa.scalar(bucket, pa.int32()), schema))
 
 
-def read_bucket(folder: StoragePath, paths: Sequence[str], bucket: pa.Scalar) -> pa.Table:
-    """The rows of one bucket, which these files have."""
-    return _rows(folder, paths, bucket, BUNDLE_SCHEMA)
+def read_bucket(
+    folder: StoragePath, paths: Sequence[str], bucket: pa.Scalar, schema: pa.Schema = BUNDLE_SCHEMA
+) -> pa.Table:
+    """The rows of one bucket, which these files have.
 
-
-def _rows(folder: StoragePath, paths: Sequence[str], bucket: pa.Scalar, schema: pa.Schema) -> pa.Table:
+    Args:
+        folder: the table's.
+        paths: the bucket's files.
+        bucket: its number.
+        schema: the columns to read, with ``bucket``.
+    """
     return read_files(folder, paths, BUCKET_COLUMN, bucket, schema)
 
 

@@ -52,7 +52,7 @@ def folded_files(
         blocks: those of a batch, as :func:`streaming.load.decoded_rows.block_rows` returns them.
         folder: that of ``bundle_load``.
         stored: the files of each bucket before them.
-        cutoffs: of the batch's processes of which not every report counts.
+        cutoffs: of the incarnations of which not every report of the batch counts.
     """
     before = dict(stored)
 

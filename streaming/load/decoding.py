@@ -10,17 +10,16 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.codec.framing import Framing
 from controlplane.config import LOAD_REPORTS
-from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.report_columns import figures_of_reports
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.view import Resources
 from controlplane.core.bundles.reports import BundleLoad, LoadReport
+from streaming.bundle_columns import loads_of
 from streaming.contracts.records import LOAD_REPORT_COLUMNS, LOAD_REPORTS_TABLE
 from streaming.load.decoded_rows import DECODED_TYPE
 from streaming.load.sample_blocks import PLACE_COLUMNS, SAMPLE_SCHEMA, Block, blocks_of
@@ -106,8 +105,7 @@ def decode_batch(batch: pa.RecordBatch, framing: Framing, weights: ResourceWeigh
     usable = pa.array([number for number, report in enumerate(found) if report is not None], pa.int64())
     place = [batch.column(name) for name in PLACE_COLUMNS]
     bundles = _bundles([report.bundles for report in reports])
-    loads = np.stack([pc.struct_field(bundles.flatten(), name).to_numpy() for name in MessageLoad._fields])
-    figures = iter(figures_of_reports(reports, loads, weights))
+    figures = iter(figures_of_reports(reports, loads_of(bundles.flatten()), weights))
     return DecodedBatch(
         _rows(
             batch.num_rows,

@@ -20,15 +20,13 @@ def packed(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpacked(streams: Iterable[pa.Buffer | bytes], schema: pa.Schema) -> pa.Table:
+def unpacked(streams: Iterable[pa.Buffer | bytes]) -> pa.Table:
     """The rows of all streams, one stream after the other.
 
     Args:
-        streams: as :func:`packed` returns them.
-        schema: that of the rows, also if there is no stream.
+        streams: as :func:`packed` returns them, of one schema; at least one.
     """
-    tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+    return pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in streams])
 
 
 def packed_groups(rows: pa.Table, groups: Numbers) -> Iterator[tuple[int, bytes]]:

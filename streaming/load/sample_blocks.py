@@ -56,5 +56,5 @@ def blocks_of(samples: pa.Table, numbers: Sequence[int]) -> Iterator[Block]:
 
 
 def samples_in(blocks: pa.ChunkedArray) -> pa.Table:
-    """The samples in blocks, one block after the other."""
-    return unpacked((block.as_buffer() for block in blocks), SAMPLE_SCHEMA)
+    """The samples in blocks, of which there is one at least, one block after the other."""
+    return unpacked(block.as_buffer() for block in blocks)

@@ -1,8 +1,8 @@
 """The bundles that count at an evaluation, read from ``bundle_load`` by executors.
 
-For each question they read the buckets anew, as far as it asks, and the rows of a node's bundles travel packed to the
-task that answers for the node: docs/decisions/0043 has the figures. Only rows that a rule may choose, and one row for
-each node, reach the driver.
+For each question they read the buckets again, only the columns that it needs, and the rows of a node's bundles travel
+packed to the task that answers for the node: docs/decisions/0043 has the figures. Only rows that a rule may choose, and
+one row for each node, reach the driver.
 """
 
 import functools
@@ -15,25 +15,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, BundleAverages, MessageLoad, TimeAverage
+from controlplane.core.bundles.load.position_columns import PositionColumns, are_behind
 from controlplane.core.bundles.load.reported_state import BundleState, BundleSums, NodeState
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
-from controlplane.core.bundles.load.sample_fold import Loads
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 from controlplane.core.bundles.splitting.limits import SplitLimits
+from streaming.bundle_columns import loads_of
 from streaming.load.bucket_files import BUNDLE_SCHEMA, StoredBuckets
 from streaming.load.packed_rows import packed, packed_groups, unpacked
 from streaming.load.state_rows import bundle_of
 from streaming.worker_setup import set_up_worker
 
 _GROUPS_EACH_TASK: Final = 4
-"""A task answers for the bundles of many nodes at once, since each call costs more than a node's bundles do."""
+"""Into how many groups of nodes a task's share is divided. A call of a task costs more than a node's bundles do, so a
+group has many nodes; and a task holds the bundles of one group at once, so it is not all of them."""
 _NODE: Final = "node"
 """A bundle's node, by its place among the nodes that count."""
 _POSITION: Final = ("report_time_ms", "report_partition", "report_offset")
 _AVERAGES: Final = ("short_term", "long_term")
 _NODES: Final = pa.schema([BUNDLE_SCHEMA.field(name) for name in ("node_id", *_POSITION)])
-_OWNED: Final = BUNDLE_SCHEMA.append(pa.field(_NODE, pa.int32()))
 _SUMS: Final = pa.schema(
     [
         (_NODE, pa.int32()),
@@ -41,7 +42,6 @@ _SUMS: Final = pa.schema(
         *((f"{average}.{name}", pa.float64()) for average in _AVERAGES for name in MessageLoad._fields),
     ]
 )
-_BLOCKS: Final = pa.schema([("node_group", pa.int32()), ("bundles", pa.binary())])
 _BLOCK_COLUMNS: Final = "node_group int, bundles binary"
 
 
@@ -61,13 +61,13 @@ class StoredBundles:
         self._nodes = pa.RecordBatch.from_pylist(
             [dict(zip(_NODES.names, row, strict=True)) for row in positions], _NODES
         )
-        self._moved_before_ms = now_ms - grace_period_ms
+        self._moved_before_ms = max(now_ms - grace_period_ms, -1)  # a grace period may be longer than 64 bits hold
         self._group_count = _GROUPS_EACH_TASK * int(str(buckets.session.conf.get("spark.sql.shuffle.partitions")))
 
     def sums(self) -> Mapping[str, BundleSums]:
         """See the protocol."""
         columns = ("bundle_id", "node_id", *_POSITION, *_AVERAGES)
-        found = self._by_node(_all, sums_of_nodes, columns, _SUMS)
+        found = self._by_node(_all, _sums_of_nodes, columns, _SUMS)
         node_ids = self._nodes.column("node_id").take(found[_NODE].combine_chunks()).to_pylist()
         figures = zip(*(found[name].to_pylist() for name in _SUMS.names[1:]), strict=True)
         width = len(MessageLoad._fields)
@@ -81,14 +81,14 @@ class StoredBundles:
         select = functools.partial(
             _may_be_shed, node_ids=pa.array(targets, pa.string()), moved_before_ms=self._moved_before_ms
         )
-        answer = functools.partial(busiest_of_nodes, targets=targets)
+        answer = functools.partial(_busiest_of_nodes, targets=targets)
         return _states(self._by_node(select, answer, BUNDLE_SCHEMA.names, BUNDLE_SCHEMA))
 
     def exceeding(self, allowed: SplitLimits) -> tuple[list[BundleState], Mapping[str, int]]:
         """See the protocol."""
         select = functools.partial(_exceeding, nodes=self._nodes, allowed=allowed)
         parts = self._buckets.map(select, "bundles binary").collect()
-        found = _states(unpacked((part[0] for part in parts), BUNDLE_SCHEMA))
+        found = _states(unpacked(part[0] for part in parts)) if parts else []
         namespaces = sorted({bundle.namespace for bundle in found})
         counts: Counter[str] = Counter()
         if namespaces:
@@ -118,11 +118,11 @@ class StoredBundles:
 
         def answered(group: pa.Table) -> pa.Table:
             set_up_worker()
-            bundles = unpacked((each.as_buffer() for each in group["bundles"]), _OWNED)
+            bundles = unpacked(each.as_buffer() for each in group["bundles"])
             return pa.table({"answers": pa.array([packed(answer(bundles))], pa.binary())})
 
         parts = blocks.groupBy("node_group").applyInArrow(answered, "answers binary").collect()
-        return unpacked((part[0] for part in parts), schema)
+        return unpacked(part[0] for part in parts) if parts else schema.empty_table()
 
 
 def _states(rows: pa.Table) -> list[BundleState]:
@@ -138,11 +138,11 @@ def _owned(rows: pa.Table, nodes: pa.RecordBatch) -> pa.Table:
     rows = rows.append_column(_NODE, pc.index_in(rows["node_id"], nodes.column("node_id")))
     rows = rows.filter(pc.is_valid(rows[_NODE]))
     newest = pa.Table.from_batches([nodes]).take(rows[_NODE])
-    time_ms, partition, offset = (rows[name].to_numpy() for name in _POSITION)
-    node_time_ms, node_partition, node_offset = (newest[name].to_numpy() for name in _POSITION)
-    is_later = (time_ms > node_time_ms) | ((time_ms == node_time_ms) & (partition > node_partition))
-    # Within a partition offsets tell the order.
-    return rows.filter(pa.array(np.where(partition == node_partition, offset >= node_offset, is_later)))
+    return rows.filter(pa.array(~are_behind(_positions(newest), _positions(rows))))
+
+
+def _positions(rows: pa.Table) -> PositionColumns:
+    return PositionColumns(*(rows[name].to_numpy() for name in _POSITION))
 
 
 def _blocks(
@@ -150,23 +150,24 @@ def _blocks(
 ) -> Iterator[pa.RecordBatch]:
     """The selected rows of a bucket, packed by groups of nodes."""
     selected = select(_owned(rows, nodes))
-    blocks = list(packed_groups(selected, selected[_NODE].to_numpy() % group_count))
-    groups, bundles = zip(*blocks, strict=True) if blocks else ((), ())
-    yield pa.RecordBatch.from_arrays([pa.array(groups, pa.int32()), pa.array(bundles, pa.binary())], schema=_BLOCKS)
+    for group, bundles in packed_groups(selected, selected[_NODE].to_numpy() % group_count):
+        yield pa.record_batch(
+            [pa.array([group], pa.int32()), pa.array([bundles], pa.binary())], ["node_group", "bundles"]
+        )
 
 
 def _all(bundles: pa.Table) -> pa.Table:
     return bundles
 
 
-def sums_of_nodes(bundles: pa.Table) -> pa.Table:
+def _sums_of_nodes(bundles: pa.Table) -> pa.Table:
     """One row for each node.
 
     The averages are added one after the other in the order of the bundles' ids, because the bits of a sum depend on it.
     """
     in_order = bundles.sort_by([(_NODE, "ascending"), ("bundle_id", "ascending")])
     nodes, firsts, counts = np.unique(in_order[_NODE].to_numpy(), return_index=True, return_counts=True)
-    loads = np.concatenate([_loads(in_order, average) for average in _AVERAGES])
+    loads = np.concatenate([loads_of(in_order[average].combine_chunks()) for average in _AVERAGES])
     # Accumulated, because numpy's own sum adds in pairs.
     totals = [
         0.0 + np.add.accumulate(loads[:, first : first + count], axis=1)[:, -1]
@@ -175,19 +176,13 @@ def sums_of_nodes(bundles: pa.Table) -> pa.Table:
     return pa.table([nodes, counts, *np.stack(totals, axis=1)], schema=_SUMS)
 
 
-def _loads(bundles: pa.Table, average: str) -> Loads:
-    """The figures of an average, a row for each field."""
-    structs = bundles[average].combine_chunks()
-    return np.stack([pc.struct_field(structs, name).to_numpy() for name in MessageLoad._fields])
-
-
 def _may_be_shed(bundles: pa.Table, node_ids: pa.Array, moved_before_ms: int) -> pa.Table:
     moved_at_ms = bundles["moved_at_ms"]
     is_at_rest = pc.less_equal(pc.fill_null(moved_at_ms, moved_before_ms), moved_before_ms)
     return bundles.filter(pc.and_(pc.is_in(bundles["node_id"], node_ids), is_at_rest))
 
 
-def busiest_of_nodes(bundles: pa.Table, targets: Mapping[str, float]) -> pa.Table:
+def _busiest_of_nodes(bundles: pa.Table, targets: Mapping[str, float]) -> pa.Table:
     """Of each node the rows that its rule may choose, by the rule's own functions.
 
     Args:
@@ -197,7 +192,7 @@ def busiest_of_nodes(bundles: pa.Table, targets: Mapping[str, float]) -> pa.Tabl
     node_ids = bundles["node_id"].to_pylist()
     places = {bundle_id: place for place, bundle_id in enumerate(bundles["bundle_id"].to_pylist())}
     counts = pc.struct_field(bundles["short_term"].combine_chunks(), "sample_count").to_pylist()
-    loads = _loads(bundles, "short_term").T.tolist()
+    loads = loads_of(bundles["short_term"].combine_chunks()).T.tolist()
     histories = {
         bundle_id: _history(counts[place], MessageLoad(*loads[place])) for bundle_id, place in sorted(places.items())
     }
@@ -225,7 +220,7 @@ def _exceeding(rows: pa.Table, nodes: pa.RecordBatch, allowed: SplitLimits) -> I
     As :func:`controlplane.core.bundles.splitting.limits.exceeded_limits` has it, which decides in the end.
     """
     bundles = _owned(rows, nodes)
-    bytes_in, bytes_out, rate_in, rate_out = _loads(bundles, "long_term")
+    bytes_in, bytes_out, rate_in, rate_out = loads_of(bundles["long_term"].combine_chunks())
     topic_count = bundles["topic_count"].to_numpy()
     is_beyond = topic_count > allowed.max_topics
     is_beyond |= rate_in + rate_out > float(allowed.max_message_rate_per_s)

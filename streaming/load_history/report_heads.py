@@ -18,8 +18,9 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.offset_cutoffs import NodeIncarnation, NodePlace
 from controlplane.core.bundles.load.report_columns import are_plausible_reports
-from controlplane.core.bundles.load.sample_fold import Choice, Loads
+from controlplane.core.bundles.load.sample_fold import Choice
 from controlplane.core.bundles.load.view import Resources
+from streaming.bundle_columns import loads_of
 from streaming.storage import StoragePath
 from streaming.tables.table_files import read_in_parts
 
@@ -203,11 +204,6 @@ def _are_plausible(reports: pa.Table) -> Choice:
         for value in ("usage", "limit")
     )
     return are_plausible_reports(usage, limit, bundles.value_lengths().to_numpy(), loads_of(bundles.flatten()))
-
-
-def loads_of(samples: pa.StructArray) -> Loads:
-    """The figures that rules of loads read."""
-    return np.stack([pc.struct_field(samples, name).to_numpy(zero_copy_only=False) for name in MessageLoad._fields])
 
 
 def _parts(reports: pa.Table, path: str) -> pa.Table:

@@ -18,9 +18,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.offset_cutoffs import NodeIncarnation, NodePlace
 from controlplane.core.bundles.load.sample_fold import are_plausible
-from streaming.bundle_columns import namespaces_of
+from streaming.bundle_columns import loads_of, namespaces_of
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
-from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, loads_of, offsets_of
+from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, offsets_of
 from streaming.records.record_rows import without_day
 from streaming.storage import StoragePath
 from streaming.tables.day_files import DayFiles

@@ -84,8 +84,9 @@ def test_a_jvm_that_ends_tells_its_reason(tmp_path: Path) -> None:
 def test_a_master_that_does_not_answer_is_named(tmp_path: Path) -> None:
     """Spark itself speaks of a context that was stopped, after a minute, which both ways to start it wait at once."""
     master = "spark://127.0.0.1:1"
-    for started in [start(tmp_path / str(submits), master, submits=submits) for submits in (True, False)]:
-        assert told(started).startswith(f"Spark does not start at the master {master}: it does not answer; see that")
+    both = [start(tmp_path / str(submits), master, submits=submits) for submits in (True, False)]
+    for text in [told(started) for started in both]:
+        assert text.startswith(f"Spark does not start at the master {master}: it does not answer; see that")
 
 
 @pytest.mark.usefixtures("spark")

@@ -13,8 +13,8 @@ from tests.helpers.pipeline_world import bundle_load
 POSITIONS = st.builds(Position, st.integers(0, 3), st.integers(0, 2), st.integers(0, 3))
 
 
-def test_processes_are_told_apart_by_node_and_incarnation() -> None:
-    """Of ``n1`` in its 11th life nothing counts; ``n11`` in its first one, which reads alike, has no cutoff."""
+def test_incarnations_are_told_apart_by_node_and_number() -> None:
+    """Of ``n1`` in its 11th incarnation nothing counts; ``n11`` in its first one, which reads alike, has no cutoff."""
     reports = [
         report(node_id, number, [bundle_load("a/b")], incarnation=incarnation)
         for number, (node_id, incarnation) in enumerate([("n1", 11), ("n11", 1), ("n1", 1), ("n1", 11), ("n1", 1)])

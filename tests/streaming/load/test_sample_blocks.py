@@ -33,4 +33,3 @@ def test_each_sample_is_in_the_block_of_its_bucket(bundle_ids: list[str], number
 def test_nothing_is_no_block() -> None:
     """A batch without usable reports."""
     assert list(blocks_of(sample_table([]), [1, 2])) == []
-    assert samples_in(packed([])).equals(sample_table([]))

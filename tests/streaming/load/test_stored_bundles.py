@@ -32,7 +32,7 @@ OTHERS = (
 
 
 def random_bundles(source: random.Random, count: int) -> list[BundleState]:
-    """Bundles of 8 nodes, some of which another report has left out or are resting."""
+    """Bundles of 8 nodes: some are not in their node's newest report, some have moved lately."""
     made = []
     for number in range(count):
         loads = [MessageLoad(*(source.uniform(0, 10 * MIB) for _ in range(4))) for _ in range(3)]
@@ -56,9 +56,12 @@ def both(
     return StoredBundles(buckets, nodes, NOW_MS, GRACE_MS), PlainBundles(bundles, nodes, NOW_MS, GRACE_MS)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_tables_answer_as_memory_does(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "groups_each_task"), [(0, 1), (1, 4)], ids=["groups of nodes", "a node each"])
+def test_tables_answer_as_memory_does(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, groups_each_task: int
+) -> None:
     """Sums are equal to the bit; a node does not count, and its bundles do not."""
+    monkeypatch.setattr("streaming.load.stored_bundles._GROUPS_EACH_TASK", groups_each_task)
     source = random.Random(seed)
     nodes = [node(f"n{number}", 0.5) for number in range(7)]
     stored, plain = both(spark, tmp_path, random_bundles(source, 300), nodes)
@@ -80,9 +83,14 @@ def test_tables_answer_as_memory_does(spark: SparkSession, tmp_path: Path, seed:
         assert found
         assert found_counts == {each.namespace: counts[each.namespace] for each in expected}
 
+    beyond_all = SplitLimits(
+        max_topics=10**9, max_sessions=10**9, max_message_rate_per_s=10**9, max_bandwidth_mib_per_s=10**9
+    )
+    assert stored.exceeding(beyond_all) == ([], {})
 
-def test_no_bundle_exceeds_anything(spark: SparkSession, tmp_path: Path) -> None:
-    """Nodes without bundles have no sums, and no namespace is counted."""
+
+def test_a_node_without_bundles_has_no_sums(spark: SparkSession, tmp_path: Path) -> None:
+    """Nor bundles to shed or to split."""
     stored, _ = both(spark, tmp_path, random_bundles(random.Random(1), 3), [node("idle", 0.1)])
     assert stored.sums() == {}
     assert stored.busiest({"idle": 1.0}) == []

@@ -1,4 +1,4 @@
-"""Replaced incarnations in the history of loads: the cutoffs are those of the stream of load reports."""
+"""Cutoffs by offsets: the same reports count as by batches."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,21 +24,21 @@ def counted_by_stream(log: Sequence[tuple[str, int, bool]], cuts: Sequence[int])
     nodes: dict[str, NodeState] = {}
     counted: set[int] = set()
     for start, end in pairwise(sorted({0, len(log), *(cut for cut in cuts if cut < len(log))})):
-        by_process: dict[tuple[str, int], IncarnationReports] = {}
+        by_incarnation: dict[tuple[str, int], IncarnationReports] = {}
         for offset in range(start, end):
             node_id, incarnation, plausible = log[offset]
-            before = by_process.get((node_id, incarnation), IncarnationReports(node_id, incarnation, None, None))
+            before = by_incarnation.get((node_id, incarnation), IncarnationReports(node_id, incarnation, None, None))
             if plausible:
                 at = Position(offset, 0, offset)
                 state = NodeState(node_id, at, incarnation, RESOURCES, "1", 0.5, 0, NO_LOAD)
                 before = before._replace(first=before.first or at, newest=state)
-            by_process[node_id, incarnation] = before
-        ends = {(each.node_id, each.incarnation): each.end for each in cutoffs(by_process.values(), nodes)}
+            by_incarnation[node_id, incarnation] = before
+        ends = {(each.node_id, each.incarnation): each.end for each in cutoffs(by_incarnation.values(), nodes)}
         for offset in range(start, end):
             end_at = ends.get(log[offset][:2], Position(end, 0, end))
             if end_at is not None and offset < end_at.offset:
                 counted.add(offset)
-        for node in newest_nodes(by_process.values()):
+        for node in newest_nodes(by_incarnation.values()):
             nodes[node.node_id] = node.after(nodes.get(node.node_id))
     return counted
 
