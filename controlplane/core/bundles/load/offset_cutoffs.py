@@ -28,7 +28,7 @@ class OffsetCutoffs(NamedTuple):
 
     Attributes:
         ends: the offset from which the reports of an incarnation do not count; one that is not named counts.
-        newest: the latest incarnation of each node after the step that has a report with plausible figures of the node.
+        newest: of each node of which the step has a report with plausible figures, the latest such incarnation.
     """
 
     ends: Mapping[NodeIncarnation, int]
@@ -46,7 +46,7 @@ def offset_cutoffs(
         known: the latest incarnations before the step that had such a report.
     """
     ends: dict[NodeIncarnation, int] = {}
-    newest = dict(known)
+    newest: dict[NodePlace, int] = {}
     end_of: dict[NodePlace, int] = {}
     for each in sorted(first_offsets, key=lambda each: each.incarnation, reverse=True):
         place, incarnation = each
@@ -58,5 +58,5 @@ def offset_cutoffs(
         first = first_offsets[each]
         if first is not None:
             end_of[place] = min(first, end_of.get(place, first))
-            newest[place] = max(incarnation, newest.get(place, incarnation))
+            newest.setdefault(place, incarnation)
     return OffsetCutoffs(ends, newest)

@@ -59,7 +59,7 @@ def counted_by_history(log: Sequence[tuple[str, int, bool]], cuts: Sequence[int]
             node_id, incarnation, _ = log[offset]
             if offset < found.ends.get(NodeIncarnation(NodePlace(0, node_id), incarnation), end):
                 counted.add(offset)
-        known = dict(found.newest)
+        known.update(found.newest)
     return counted
 
 
