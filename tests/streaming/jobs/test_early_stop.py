@@ -15,11 +15,11 @@ pytestmark = pytest.mark.spark
 
 def test_sigterm_ends_the_wait_for_kafka(tmp_path: Path) -> None:
     """At once and without a trace, as nothing was begun."""
-    words = ["--bootstrap-servers", "127.0.0.1:1", "--connect-timeout", "600", "pipeline", "run", "--tables-dir", "delta"]
+    kafka = ("--bootstrap-servers", "127.0.0.1:1", "--connect-timeout", "600")
     printed = tmp_path / "printed"
     with printed.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "controlplane.cli", *words],
+            [sys.executable, "-m", "controlplane.cli", *kafka, "pipeline", "run", "--tables-dir", "delta"],
             cwd=tmp_path,
             env=clean_environment() | {"PYTHONPATH": str(ROOT)},
             stderr=output,
