@@ -49,7 +49,6 @@ _STEP_OFFSETS: Final = 2_000
 """How many offsets of each partition are read at once."""
 _LOOK_BACK_DECISIONS: Final = 1_000
 """How many decisions are looked at at once for the last one whose inputs are all there."""
-_FOUND: Final = PLACES.remove(PLACES.get_field_index("append_time_ms"))
 _WHOLE_BYTES: Final = 1 << 30
 """No decision is taken apart again: a row is one record."""
 
@@ -135,10 +134,10 @@ class TableLogReader:
     ) -> dict[TopicPartition, int]:
         """See the protocol."""
         later = pc.field("append_time_ms") >= time_ms
-        found = self._tables[topic].to_table(columns=["partition", "offset"], filter=later)
+        found = self._tables[topic].to_table(columns=PLACES.names, filter=later).cast(PLACES)
         if topic == HEARTBEATS:
             of_ticks = self._tick_places(pc.field("minute_ms") > time_ms - MINUTE_MS).filter(later)
-            found = pa.concat_tables([found.cast(_FOUND), of_ticks.select(_FOUND.names)])
+            found = pa.concat_tables([found, of_ticks])
         grouped = found.group_by("partition").aggregate([("offset", "min")])
         first = dict(zip(grouped["partition"].to_pylist(), grouped["offset_min"].to_pylist(), strict=True))
         begins = self.start_offsets(topic)
