@@ -3,6 +3,9 @@
 PYTHON ?= python3
 ARGS ?=
 
+# Programs and tests are started many hundred times: without bytecode each of them compiles its modules anew, for a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
@@ -37,7 +40,7 @@ demo: ## Run a whole cluster on this machine, break it, measure it (ARGS=--keep 
 .PHONY: test
 test: ## Run every test on one broker; the summaries say why a test was skipped (ARGS="-k name" chooses)
 	@$(PREPARE) --java
-	@.venv/bin/python -m pytest -n logical --dist worksteal -m "not ($(SERVERS))" $(ARGS); quick=$$?; \
+	@.venv/bin/python -m pytest -n logical --dist worksteal -m "not ($(SERVERS)) and not alone" $(ARGS); quick=$$?; \
 	.venv/bin/python -m pytest $(SIDE_BY_SIDE) $(ARGS); servers=$$?; \
 	.venv/bin/python -m pytest -m "alone and not clusters" $(ARGS); alone=$$?; \
 	case "$$quick $$servers $$alone" in \

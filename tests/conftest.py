@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 
 import hypothesis
@@ -16,7 +17,6 @@ from tests.helpers.sizes import sized
 pytest_plugins = ["tests.fixtures", "tests.broker_clusters", "tests.side_by_side"]
 
 CONTAINERS_VARIABLE = "CONTROLPLANE_TEST_CONTAINERS"
-LONG_TIMEOUT_S = 600
 
 # A busy machine makes examples slow, not wrong; the blob lets anybody repeat a failure.
 hypothesis.settings.register_profile("project", deadline=None, print_blob=True, max_examples=sized(40, 200))
@@ -39,9 +39,11 @@ def _former_logging() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests; skip the tier of containers, with the reason, where it cannot run.
 
-    A test of minutes that one of several processes begins last leaves the others without work.
+    A test of minutes that one of several processes begins last leaves the others without work. Among tests with the
+    same limit, those of the file with the most of them come first: processes that take whole files begin with it.
     """
-    items.sort(key=lambda item: not is_long(item))
+    tests_of = Counter(item.path for item in items)
+    items.sort(key=lambda item: (-limit_s(item), -tests_of[item.path]))
     container_tests = [item for item in items if item.get_closest_marker("containers")]
     reason = why_no_containers() if container_tests else None
     if reason:
@@ -55,10 +57,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def is_long(item: pytest.Item) -> bool:
-    """Whether a test has asked for the time that a test of minutes needs on a busy machine."""
+def limit_s(item: pytest.Item) -> float:
+    """The time that a test may take on a busy machine; 0 unless it has asked for more than others have."""
     limit = item.get_closest_marker("timeout")
-    return limit is not None and limit.args[0] >= LONG_TIMEOUT_S
+    return float(limit.args[0]) if limit is not None else 0.0
 
 
 def why_no_containers() -> str | None:

@@ -26,7 +26,7 @@ def group_of(nodeid: str) -> str:
 
 
 class SharedServersScheduling(LoadFileScheduling):  # type: ignore[misc]  # a library without types
-    """Gives a process whole files, and all files of a group."""
+    """Gives a process whole files, and all files of a group, in the order of the tests: the longest first."""
 
     def _split_scope(self, nodeid: str) -> str:
         """See :func:`group_of`."""
@@ -39,4 +39,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharedS
     The marker ``xdist_group`` would say the same, but ``--dist loadgroup`` of pytest-xdist 3.8 does not see it under
     pytest 9.2: every test would be given out alone.
     """
-    return SharedServersScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+    if config.getvalue("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # it would begin with the files of the most tests, not of the longest
+    return SharedServersScheduling(config, log)

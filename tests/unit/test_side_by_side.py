@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.conftest import pytest_collection_modifyitems
 from tests.side_by_side import SHARING, SharedServersScheduling, group_of, pytest_xdist_make_scheduler
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,20 @@ def test_files_of_a_group_stay_together_and_others_apart() -> None:
 @pytest.mark.parametrize(("dist", "ours"), [("loadfile", True), ("load", False), ("no", False)])
 def test_only_whole_files_are_kept_together(dist: str, *, ours: bool) -> None:
     """The tests without servers go to whichever process is free."""
-    config = SimpleNamespace(getvalue={"dist": dist, "tx": ["popen"]}.__getitem__, option=SimpleNamespace(debug=False))
+    option = SimpleNamespace(debug=False, loadscopereorder=True)
+    config = SimpleNamespace(getvalue={"dist": dist, "tx": ["popen"]}.__getitem__, option=option)
     made = pytest_xdist_make_scheduler(config, None)  # type: ignore[arg-type]  # as much of them as is looked at
     assert isinstance(made, SharedServersScheduling) is ours
+    assert option.loadscopereorder is not ours, "files are taken in the order of the tests"
+
+
+def test_the_longest_tests_come_first() -> None:
+    """Whatever a file has many of; of equals, the file with the most tests."""
+
+    def item(file: str, limit_s: int | None) -> SimpleNamespace:
+        marker = SimpleNamespace(args=(limit_s,)) if limit_s is not None else None
+        return SimpleNamespace(path=Path(file), get_closest_marker={"timeout": marker}.get)
+
+    items = [item("few.py", None), *[item("many.py", None)] * 2, *[item("short.py", 300)] * 3, item("long.py", 900)]
+    pytest_collection_modifyitems(items)  # type: ignore[arg-type]  # as much of them as is looked at
+    assert list(dict.fromkeys(each.path.name for each in items)) == ["long.py", "short.py", "many.py", "few.py"]

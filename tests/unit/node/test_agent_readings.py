@@ -4,6 +4,7 @@ import time
 from collections.abc import MutableMapping, Sequence
 from itertools import count
 
+import pytest
 from structlog.testing import capture_logs
 
 from controlplane.adapters.system_threads import SystemThreads
@@ -18,6 +19,8 @@ _UNPAUSED_S = 3.0
 _LEAST_EPOCHS = 20
 
 
+@pytest.mark.alone
+@pytest.mark.slow
 def test_a_node_serves_on_while_the_leader_never_pauses() -> None:
     """Kafka reports no end of the table for seconds: each epoch confirms the table as well."""
     with ObservedCluster() as world, capture_logs() as lines:
