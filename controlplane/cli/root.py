@@ -1,44 +1,49 @@
 """The root of the command: global options, which may be anywhere in the line, and the handling of errors."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import click
 
-from controlplane.cli.cluster.acls import acls
-from controlplane.cli.cluster.bundles import bundles
-from controlplane.cli.cluster.feature_level import feature_level
-from controlplane.cli.cluster.intents import intents
-from controlplane.cli.cluster.namespaces import namespaces
-from controlplane.cli.cluster.ring import ring
-from controlplane.cli.cluster.tenants import tenants
-from controlplane.cli.cluster.topics import topics
-from controlplane.cli.cluster.up import up
 from controlplane.cli.common.failures import ExitStatus, exit_status_of, sentence_of
 from controlplane.cli.common.invocation import DEFAULT_CLUSTER, DEFAULT_DATA_DIR, Invocation
 from controlplane.cli.common.logging_setup import LOG_LEVELS, LogFormat, configure_logging
 from controlplane.cli.common.pairs_option import pairs_of
 from controlplane.cli.common.secrets import refuse_secrets_in_sight
-from controlplane.cli.controller.commands import controller
-from controlplane.cli.demo.command import demo
-from controlplane.cli.leader.commands import leader
-from controlplane.cli.log.audit import audit
-from controlplane.cli.log.commands import log
-from controlplane.cli.log.snapshots import snapshot
-from controlplane.cli.nodes.commands import nodes
-from controlplane.cli.nodes.node import node
-from controlplane.cli.pipeline.commands import pipeline
-from controlplane.cli.pipeline.sql import sql
-from controlplane.cli.policy.commands import policy
-from controlplane.cli.profiles.commands import profiles
-from controlplane.cli.table.commands import table
 from controlplane.codec.framing import framing_with
 from controlplane.config import ClusterConfig
 from controlplane.errors import ConfigurationError, ControlPlaneError
 from controlplane.version import __version__
 
+_MODULES: Final[Mapping[str, str]] = {
+    "acls": "cluster.acls",
+    "audit": "log.audit",
+    "bundles": "cluster.bundles",
+    "controller": "controller.commands",
+    "demo": "demo.command",
+    "feature-level": "cluster.feature_level",
+    "intents": "cluster.intents",
+    "leader": "leader.commands",
+    "log": "log.commands",
+    "namespaces": "cluster.namespaces",
+    "node": "nodes.node",
+    "nodes": "nodes.commands",
+    "pipeline": "pipeline.commands",
+    "policy": "policy.commands",
+    "profiles": "profiles.commands",
+    "ring": "cluster.ring",
+    "snapshot": "log.snapshots",
+    "sql": "pipeline.sql",
+    "table": "table.commands",
+    "tenants": "cluster.tenants",
+    "topics": "cluster.topics",
+    "up": "cluster.up",
+}
+"""Each command's module below ``controlplane.cli``, where it is an attribute of its name. It is imported when the
+command is called: all of them together take a second, of which ``controlplane sql`` needs a third."""
 _SERVICES: Final = frozenset({"controller", "node", "pipeline", "up"})
 """The commands that run until they are stopped. Their log lines are their output."""
 _CLICK_WORDS: Final = {
@@ -51,7 +56,29 @@ _CLICK_WORDS: Final = {
 
 
 class RootGroup(click.Group):
-    """A group whose own options may also be written after the command's name."""
+    """A group whose own options may also be written after the command's name, and whose commands are imported late."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The names of all commands, sorted."""
+        return sorted(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        """The command of a name; None if there is none."""
+        if cmd_name not in _MODULES:
+            return None
+        found = getattr(import_module(f"{__package__}.{_MODULES[cmd_name]}"), cmd_name.replace("-", "_"))
+        return cast("click.Command", found)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for a mistyped one click would suggest only what was imported."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=self.list_commands(ctx), ctx=ctx
+            ) from error
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Move the global options to the front, then parse as usual."""
@@ -234,30 +261,3 @@ def _with_suggestions(error: click.NoSuchOption) -> click.NoSuchOption:
     commands = [root, *([error.ctx.command] if error.ctx else [])]
     known = {name for command in commands for option in command.params for name in option.opts}
     return click.NoSuchOption(error.option_name, possibilities=sorted(known), ctx=error.ctx)
-
-
-for _command in (
-    acls,
-    audit,
-    bundles,
-    controller,
-    demo,
-    feature_level,
-    intents,
-    leader,
-    log,
-    namespaces,
-    node,
-    nodes,
-    pipeline,
-    policy,
-    profiles,
-    ring,
-    snapshot,
-    sql,
-    table,
-    tenants,
-    topics,
-    up,
-):
-    root.add_command(_command)

@@ -27,7 +27,8 @@ Global options are valid anywhere in the line. Standard output has the result an
 | 0 | done |
 | 1 | failed: the sentence on standard error says why |
 | 2 | usage error, or an invalid setting: nothing was sent |
-| 3 | Kafka, Redis or a leader could not be reached in time, or a drain did not end in time (it continues) |
+| 3 | Kafka, Redis or a leader could not be reached in time, or a drain did not end in time (it continues); a pipeline \
+also lost its claim or its storage, or a stream failed too often: it may be started again |
 | 130 | interrupted by Ctrl-C |
 """
 
@@ -44,8 +45,9 @@ def _sections(command: click.Command, name: str, parent: click.Context | None) -
         return [own]
     below = [
         section
-        for child in command.list_commands(context)
-        for section in _sections(command.commands[child], child, context)
+        for name_below in command.list_commands(context)
+        if (child := command.get_command(context, name_below)) is not None
+        for section in _sections(child, name_below, context)
     ]
     return [own, *below]
 

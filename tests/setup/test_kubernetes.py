@@ -48,7 +48,7 @@ def driver() -> dict[str, Any]:
 def run_parameters() -> dict[str, Any]:
     """The driver's command line as the command's own parser reads it."""
     group, name, *words = driver()["args"]
-    pipeline = root.commands[group]
+    pipeline = root.get_command(click.Context(root), group)
     assert isinstance(pipeline, click.Group)
     return dict(pipeline.commands[name].make_context(name, words).params)
 
@@ -208,7 +208,9 @@ def test_the_page_names_what_is_there_to_change() -> None:
     assert manifest.count(spark_settings()["spark.kubernetes.container.image"]) == 2
     (question,) = re.findall(r"python -m controlplane.cli (sql .*)$", text, re.MULTILINE)
     _, *words = shlex.split(question)
-    asked = root.commands["sql"].make_context("sql", words).params
+    sql = root.get_command(click.Context(root), "sql")
+    assert sql is not None
+    asked = sql.make_context("sql", words).params
     mounted = {each["mountPath"] for each in driver()["volumeMounts"]}
     assert str(asked["tables_dir"]) in mounted
     assert asked["engine"] is Engine.SPARK

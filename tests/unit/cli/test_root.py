@@ -1,5 +1,7 @@
 """Global options, errors and exit statuses of the command."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -43,6 +45,22 @@ def test_global_options_may_stand_anywhere(
     """Nobody remembers whether an address comes before or after the command's name."""
     command(*arguments)
     assert (seen[0].cluster.name, seen[0].kafka.bootstrap_servers) == ("blue", "k:9")
+
+
+@pytest.mark.parametrize("name", root.root.list_commands(click.Context(root.root)))
+def test_each_command_is_where_it_is_looked_for(name: str) -> None:
+    """A module that is imported late and was moved would be missed by no import."""
+    found = root.root.get_command(click.Context(root.root), name)
+    assert isinstance(found, click.Command)
+    assert found.name == name
+
+
+def test_a_command_imports_no_other() -> None:
+    """An answer by SQL does not wait for what talks to Kafka."""
+    program = "import sys; from controlplane.cli.root import run; run(['sql', '--help']); "
+    program += "print([each for each in sys.modules if each.startswith('controlplane.cli.cluster.')])"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
 
 
 def test_words_after_two_dashes_are_left_alone(command: RunCommand) -> None:
@@ -222,7 +240,10 @@ def test_mistyped_commands_and_options_are_answered_with_what_may_be_meant(
 
 def _commands(group: click.Group, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], click.Command]]:
     found: list[tuple[tuple[str, ...], click.Command]] = []
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         found.append(((*path, name), command))
         if isinstance(command, click.Group):
             found.extend(_commands(command, (*path, name)))
