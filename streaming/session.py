@@ -61,8 +61,8 @@ def build_session(
     """
     missing = [] if is_submitted() else [str(jar) for jar in config.jars if not jar.is_file()]
     if missing:
-        message = f"jars of the pipeline are missing: {', '.join(missing)}; fetch them again"
-        raise PrerequisiteError(message)
+        message = f"jars of the pipeline are missing: {', '.join(missing)}"
+        raise PrerequisiteError(f"{message}; 'python -m controlplane.embedded.jars spark' fetches them")
     if config.java_home is not None:
         os.environ["JAVA_HOME"] = str(config.java_home)
     # Spark starts its Python workers with these variables, which may name another interpreter than the present one.

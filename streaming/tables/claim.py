@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.schema import PrimitiveType
 
 from controlplane.errors import ControlPlaneError, FencedError, PrerequisiteError
-from streaming.error_texts import NO_SPACE, full_disk
+from streaming.error_texts import HOW_TO_MEND, NO_SPACE, full_disk
 from streaming.storage import StoragePath
 
 RENEWAL_INTERVAL_S: Final = 10.0
@@ -93,7 +93,7 @@ class Claim:
         try:
             self._table = _opened(folder)
         except (DeltaError, OSError) as error:
-            raise PrerequisiteError(f"the folder of the tables, {self._place}, cannot be claimed: {error}") from error
+            raise _unclaimable(self._place, error) from error
 
     def take(self, wait: Callable[[float], bool]) -> bool:
         """Take it: at once if it is free, else when its holder has not renewed it for :data:`CLAIM_LASTS_S`.
@@ -122,7 +122,8 @@ class Claim:
         try:
             self._commit(self._holder)
         except CommitFailedError as error:
-            raise PrerequisiteError(f"another pipeline has just claimed the tables in {self._place}") from error
+            message = f"another pipeline has just claimed the tables in {self._place}; {HOW_TO_MEND}"
+            raise PrerequisiteError(message) from error
         return True
 
     def renew(self) -> None:
@@ -139,7 +140,8 @@ class Claim:
             self._failure = str(error)
             _log.warning("the claim on the tables is renewed later", error=self._failure)
         if is_taken:
-            raise FencedError(f"another pipeline has taken the claim on the tables in {self._place}")
+            message = f"another pipeline has taken the claim on the tables in {self._place}; {HOW_TO_MEND}"
+            raise FencedError(message)
         self.refuse_lapsed()
 
     def refuse_lapsed(self) -> None:
@@ -155,7 +157,7 @@ class Claim:
             raise PrerequisiteError(full_disk(self._place))
         why = self._failure or "the storage does not answer"
         message = f"the claim on the tables in {self._place} could not be renewed for {CLAIM_LASTS_S:g} s"
-        raise FencedError(f"{message}: {why}")
+        raise FencedError(f"{message}: {why}; {HOW_TO_MEND}")
 
     def _is_renewed(self) -> bool:
         """Commit once more; false: another process has it."""
@@ -181,7 +183,7 @@ class Claim:
         try:
             self._table.update_incremental()
         except (DeltaError, OSError) as error:
-            raise PrerequisiteError(f"the folder of the tables, {self._place}, cannot be claimed: {error}") from error
+            raise _unclaimable(self._place, error) from error
 
     def _newest(self) -> Holder | None:
         (commit,) = self._table.history(1)
@@ -286,3 +288,7 @@ def _runs(pid: int) -> bool:
 
 def _named(holder: Holder) -> str:
     return f"process {holder.pid} on {holder.machine.partition('/')[0]}"
+
+
+def _unclaimable(place: str, error: Exception) -> PrerequisiteError:
+    return PrerequisiteError(f"the folder of the tables, {place}, cannot be claimed: {error}; {HOW_TO_MEND}")

@@ -3,6 +3,7 @@
 import json
 from typing import Final
 
+import structlog
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql.types import StructType
@@ -10,8 +11,10 @@ from pyspark.sql.types import StructType
 from controlplane.errors import PrerequisiteError
 from streaming.contracts.catalog import ALL_TABLES
 from streaming.contracts.table import BUCKET_COLUMN, COMMON_PROPERTIES, TableContract
-from streaming.error_texts import first_line
+from streaming.error_texts import HOW_TO_MEND, first_line
 from streaming.storage import StoragePath
+
+_log = structlog.get_logger(__name__)
 
 _BUCKET_COUNT: Final = "controlplane.bucketCount"
 
@@ -45,11 +48,13 @@ def create_missing(tables_dir: StoragePath, bucket_count: int) -> frozenset[str]
             there = _existing(path)
             if there is not None:
                 _bring_up_to(table, path, there)
+                _tell_other_buckets(table, there, bucket_count)
             else:
                 _create(table, path, bucket_count)
                 created.add(table.name)
         except (DeltaError, OSError) as error:
-            raise PrerequisiteError(f"the table {path} cannot be made or read: {first_line(error)}") from error
+            message = f"the table {path} cannot be made or read: {first_line(error)}; {HOW_TO_MEND}"
+            raise PrerequisiteError(message) from error
     return frozenset(created)
 
 
@@ -62,9 +67,16 @@ def stored_bucket_count(tables_dir: StoragePath, table: TableContract) -> int:
     path = tables_dir / table.name
     number = DeltaTable(str(path)).metadata().configuration.get(_BUCKET_COUNT, "")
     if not number.isdigit() or number == "0":
-        message = f"the table {path} has lost its property {_BUCKET_COUNT}: restore it, or move the whole "
-        raise PrerequisiteError(message + "folder away and start afresh")
+        raise PrerequisiteError(f"the table {path} has lost its property {_BUCKET_COUNT}; {HOW_TO_MEND}")
     return int(number)
+
+
+def _tell_other_buckets(table: TableContract, there: DeltaTable, wanted: int) -> None:
+    stored = there.metadata().configuration.get(_BUCKET_COUNT, str(wanted))
+    if stored != str(wanted):
+        _log.warning(
+            "a table keeps the buckets with which it was created", table=table.name, buckets=stored, asked=wanted
+        )
 
 
 def _existing(path: StoragePath) -> DeltaTable | None:
@@ -98,8 +110,8 @@ def _bring_up_to(table: TableContract, path: StoragePath, there: DeltaTable) -> 
     differing = sorted([*strange, *other, *(each.name for each in missing if not each.nullable)])
     if differing:
         message = (
-            f"the table {path} differs from its contract in {', '.join(differing)}: it was "
-            "written by another version; give the pipeline another folder, or move this one away with its checkpoints"
+            f"the table {path} differs from its contract in {', '.join(differing)}: it was altered, or written by "
+            f"another version; {HOW_TO_MEND}"
         )
         raise PrerequisiteError(message)
     if missing:

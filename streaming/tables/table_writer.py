@@ -162,7 +162,7 @@ class TableWriter(StoredTable):
             if stored != known:
                 raise FencedError(
                     f"the table {self.folder} was written by another process: it is at {stored} of {name}, and this "
-                    f"process has left it at {known}"
+                    f"process has left it at {known}; {HOW_TO_MEND}"
                 )
         yield CommitProperties(app_transactions=[Transaction(name, number) for name, number in positions.items()])
         self._table.update_incremental()

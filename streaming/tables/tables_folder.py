@@ -26,7 +26,8 @@ def refuse_without_tables(tables_dir: StoragePath, cluster: str) -> None:
     if not table_names(tables_dir) or owner not in (None, cluster):
         others = f" (those in it are of cluster {owner})" if owner not in (None, cluster) else ""
         raise PrerequisiteError(
-            f"no tables of cluster {cluster} in {tables_dir}{others}: run 'controlplane pipeline run'"
+            f"no tables of cluster {cluster} in {tables_dir}{others}: run 'controlplane pipeline run', or name "
+            "the folder in which it writes with --tables-dir"
         )
 
 
