@@ -14,10 +14,10 @@ _SAME_IN_JAVA: Final = frozenset(
         "sasl.mechanism",
         "security.protocol",
         "ssl.cipher.suites",
-        "ssl.endpoint.identification.algorithm",
         "ssl.key.password",
     }
 )
+_NAMES_CHECKED: Final = "ssl.endpoint.identification.algorithm"
 _RENAMED_IN_JAVA: Final = {
     "sasl.mechanisms": "sasl.mechanism",
     "ssl.ca.location": "ssl.truststore.location",
@@ -45,6 +45,8 @@ def java_client_settings(security: Mapping[str, str]) -> dict[str, str]:
     for name, value in security.items():
         if name in ("sasl.username", "sasl.password"):
             login[name.removeprefix("sasl.")] = value
+        elif name == _NAMES_CHECKED:
+            settings[name] = "" if value == "none" else value  # librdkafka's word for it; Java wants no word
         elif name in _SAME_IN_JAVA:
             settings[name] = value
         elif name in _PEM_IN_JAVA:

@@ -46,6 +46,13 @@ def test_a_clients_certificate_reaches_the_java_client(tmp_path: Path) -> None:
         java_client_settings({"ssl.key.location": "/none"})
 
 
+@pytest.mark.parametrize(("ours", "of_java"), [("none", ""), ("https", "https")])
+def test_the_check_of_names_is_called_off_in_javas_way(ours: str, of_java: str) -> None:
+    """Java takes ``none`` for the name of a check that it does not know, and fails each handshake."""
+    name = "ssl.endpoint.identification.algorithm"
+    assert java_client_settings({name: ours}) == {name: of_java}
+
+
 def test_client_options_carry_the_prefix() -> None:
     """Spark hands on only what begins with ``kafka.``; without it a setting is ignored in silence."""
     options = client_options(KafkaConfig("a:1,b:2", {"security.protocol": "SSL"}))
