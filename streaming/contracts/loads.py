@@ -133,8 +133,8 @@ BUNDLE_LOAD_HISTORY_TABLE: Final = TableContract(
     "`bundle_load_windows` adds up the parts.",
     written="Some 40 s after the end of each window, from `load_reports`; each report counts once, a late one in a "
     "further row. One that is dated ahead of the pipeline's clock is not waited for, and is in a further row, too. "
-    "Samples that cannot be true do not count. Nor do reports of a process that stand in their partition behind one, "
-    "with figures of the node that can be true, of a later process of the same node.",
+    "Samples that cannot be true do not count. Once a later process of a node has reported figures of the node that "
+    "can be true, reports of its earlier processes no longer count.",
     key=("bundle_id", "window_start_ms", "partition", "first_offset"),
     fields=(
         column("bundle_id", StringType(), "Namespace and bounds."),

@@ -15,7 +15,7 @@ from tests.helpers.recorded_log import RecordedLog
 
 PAGE = ROOT / "docs" / "how-to" / "size-the-pipeline.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-SAMPLE_S = (0.3 + 2.4 + 7.6) / 600_000
+SAMPLE_S = (1.5 + 4.4 + 8.1) / 600_000
 FIXED_CORES = 1.46 - 20_000 * SAMPLE_S
 
 

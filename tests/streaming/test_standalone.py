@@ -12,13 +12,14 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from controlplane.embedded.java import find_java
 from infra.spark.pack import pack
 from streaming.contracts.records import LOAD_REPORTS_TABLE
 from tests.helpers.pipeline_world import PipelineWorld
 from tests.helpers.polling import poll_until
-from tests.helpers.readme import clean_environment
+from tests.helpers.readme import block_with, clean_environment
 from tests.helpers.standalone_spark import StandaloneSpark
-from tests.helpers.submitted_pipeline import DEADLINE_S, count, has_folded, report_round, submitted
+from tests.helpers.submitted_pipeline import DEADLINE_S, PAGE, count, has_folded, report_round, submitted
 
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -66,4 +67,24 @@ def test_what_is_shipped_is_all_that_workers_need(make_world: Callable[[], Pipel
         poll_until(partial(has_folded, world.tables_dir, 1), DEADLINE_S)
         assert cluster.executors()
         pipeline.end()
+        check = block_with(
+            PAGE,
+            "shipped-command",
+            {
+                "python3.11": PYTHON,
+                "kafka.example:9092": world.kafka.bootstrap_servers,
+                "--cluster eu": f"--cluster {world.cluster.name}",
+                "/shared/delta": str(world.tables_dir),
+            },
+        )
+        checked = subprocess.run(
+            ["/bin/bash", "-e", "-c", check],
+            cwd=folder,
+            env={**environment, "JAVA_HOME": str(find_java().home)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+        assert "load_reports" in checked.stdout
     shutil.rmtree(folder)  # half a gigabyte

@@ -113,16 +113,17 @@ pipeline.add_command(rebuild_checkpoint)
     multiple=True,
     metavar="NAME=VALUE",
     help="A setting of the rules that choose candidates, such as split.max_message_rate_per_s=500 or "
-    "evaluation_interval_ms=10000; repeatable. The defaults are the published ones.",
+    "evaluation_interval_ms=10000; repeatable. docs/reference/pulsar-knobs.md lists them; the defaults are the "
+    "published ones.",
 )
 @click.option(
     "--keep",
     "kept",
     multiple=True,
     metavar="TABLE=DAYS",
-    help="Forget the rows of a table of history that are of earlier days than so many, with today, such as "
-    "load_reports=7; repeatable. All other rows are kept, and all decisions. Views lack what began in days of changes "
-    "that were forgotten.",
+    help="Keep the last DAYS days of a table of history, today included, and forget earlier rows, such as "
+    "load_reports=7; repeatable. Tables that are not named keep all rows, and decisions always stay. Views lack what "
+    "began in days of changes that were forgotten.",
 )
 @click.option(
     "--accept-gap",
