@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
@@ -21,11 +21,10 @@ from controlplane.core.bundles.load.report_columns import are_plausible_reports
 from controlplane.core.bundles.load.sample_fold import Choice
 from controlplane.core.bundles.load.view import Resources
 from streaming.bundle_columns import loads_of
+from streaming.load_history.report_files import VALUES_AT_ONCE, in_one_task, offsets_of
 from streaming.storage import StoragePath
 from streaming.tables.table_files import read_in_parts
 
-VALUES_AT_ONCE: Final = 200_000
-"""How many samples are read at once."""
 _PLACE: Final = ("partition", "offset")
 _RESOURCES: Final = tuple(f"{name}.{value}" for name in Resources._fields for value in ("usage", "limit"))
 _COLUMNS: Final = frozenset(
@@ -86,11 +85,6 @@ class ReportHeads(NamedTuple):
     first_offsets: Mapping[NodeIncarnation, int | None]
 
 
-def in_one_task(session: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The paths of files, for one task in their order: the streams keep the other cores."""
-    return session.createDataFrame([(path,) for path in paths], "path string").coalesce(1)
-
-
 def read_heads(
     session: SparkSession, folder: StoragePath, paths: Sequence[str], positions: Mapping[int, int], held_ms: range
 ) -> ReportHeads:
@@ -134,13 +128,6 @@ def read_held(
 
 def _file_parts(rows: Iterable[Row]) -> list[FilePart]:
     return [FilePart(*(row[name] for name in FilePart._fields)) for row in rows if row["path"] is not None]
-
-
-def offsets_of(positions: Mapping[int, int], partition: pa.ChunkedArray, default: int) -> np.ndarray:
-    """For each report the offset that its partition has in ``positions``."""
-    numbers = partition.to_numpy()
-    known, places = np.unique(numbers, return_inverse=True)
-    return np.array([positions.get(each, default) for each in known.tolist()], np.int64)[places]
 
 
 def _heads(

@@ -20,10 +20,9 @@ from controlplane.core.bundles.load.offset_cutoffs import NodeIncarnation, NodeP
 from controlplane.core.bundles.load.sample_fold import are_plausible
 from streaming.bundle_columns import loads_of, namespaces_of
 from streaming.contracts.loads import BUNDLE_LOAD_HISTORY_TABLE
-from streaming.load_history.report_heads import VALUES_AT_ONCE, in_one_task, offsets_of
-from streaming.records.record_rows import without_day
+from streaming.load_history.report_files import VALUES_AT_ONCE, in_one_task, offsets_of
 from streaming.storage import StoragePath
-from streaming.tables.day_files import DayFiles
+from streaming.tables.day_files import DayFiles, without_day
 from streaming.tables.table_files import WRITTEN_TYPE, WrittenFile, read_in_parts
 
 _SAMPLES_AT_ONCE: Final = 500_000

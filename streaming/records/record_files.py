@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame
 
 from streaming.contracts.records import TABLE_OF_TOPIC, TICKS_TABLE
 from streaming.records.decode import RawRow, framing_of
-from streaming.records.record_rows import raw_records, record_rows, table_of, without_day
+from streaming.records.record_rows import raw_records, record_rows, table_of
 from streaming.records.tick_rows import PlacedTick, tick_rows
 from streaming.storage import StoragePath
-from streaming.tables.day_files import TASK_RESULT_TYPE, BatchFiles, DayFiles, batch_files, task_result
+from streaming.tables.day_files import TASK_RESULT_TYPE, BatchFiles, DayFiles, batch_files, task_result, without_day
 from streaming.worker_setup import set_up_worker
 
 

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from controlplane.codec.framing import Framing
 from controlplane.config import DEAD_LETTERS
 from controlplane.core.membership.inputs import Tick
 from streaming.contracts.records import TABLE_OF_TOPIC
-from streaming.contracts.table import DAY_COLUMN, TableContract
 from streaming.records.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_payload
 from streaming.records.tick_rows import PlacedTick
+from streaming.tables.day_files import without_day
 
 
 class RecordRows(NamedTuple):
@@ -64,9 +63,3 @@ def table_of(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
     columns: Iterable[Sequence[object]] = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def without_day(contract: TableContract) -> pa.Schema:
-    """The columns of a table of history but the day, which its writer adds."""
-    schema = to_arrow_schema(contract.schema)
-    return schema.remove(schema.get_field_index(DAY_COLUMN))

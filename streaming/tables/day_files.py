@@ -24,6 +24,12 @@ TASK_RESULT_TYPE: Final = StructType(
 _TASK_RESULT_SCHEMA: Final = to_arrow_schema(TASK_RESULT_TYPE)
 
 
+def without_day(contract: TableContract) -> pa.Schema:
+    """The columns of a table of history but the day, which :class:`DayFiles` adds."""
+    schema = to_arrow_schema(contract.schema)
+    return schema.remove(schema.get_field_index(DAY_COLUMN))
+
+
 class DayFiles:
     """What one task writes of one table.
 

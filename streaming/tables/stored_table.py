@@ -20,6 +20,11 @@ _ASKED_EACH: Final = 8
 """Up to so many names are asked of delta-rs one by one, which reads the log for each; more are looked up in one go."""
 
 
+def takes_back(commit: Mapping[str, Any]) -> bool:
+    """Whether a commit of another program gives a table an older version, as Delta's RESTORE does."""
+    return commit.get("operation") == "RESTORE" and MENDED not in commit
+
+
 class StoredTable:
     """A table.
 
@@ -42,9 +47,9 @@ class StoredTable:
 
         That leaves what was written under names as it was: ``written_version`` is that of rows that are gone.
         """
-        latest = (commit for commit in self._table.history(_LATEST_COMMITS) if MENDED not in commit)
-        changes = (commit["operation"] for commit in latest if commit.get("operation") in ("WRITE", "RESTORE"))
-        return next(changes, None) == "RESTORE"
+        latest = self._table.history(_LATEST_COMMITS)
+        changes = (takes_back(commit) for commit in latest if takes_back(commit) or commit.get("operation") == "WRITE")
+        return next(changes, False)
 
     @property
     def is_empty(self) -> bool:

@@ -19,7 +19,7 @@ from controlplane.errors import FencedError, InvariantViolationError, LogContinu
 from streaming.contracts.table import BUCKET_COLUMN, TableContract
 from streaming.error_texts import HOW_TO_MEND
 from streaming.storage import StoragePath
-from streaming.tables.stored_table import MENDED, StoredTable
+from streaming.tables.stored_table import StoredTable, takes_back
 from streaming.tables.table_files import WrittenFile
 
 LAST_WRITER: Final = "controlplane.writer"
@@ -172,14 +172,9 @@ class TableWriter(StoredTable):
     def _refuse_taken_back(self) -> None:
         """Refuse to go on behind a RESTORE by another program, which leaves every position as it was."""
         further = self._table.version() - self._seen_version
-        if further > 0 and any(map(_takes_back, self._table.history(further))):
+        if further > 0 and any(map(takes_back, self._table.history(further))):
             raise LogContinuityError(
                 f"the table {self.folder} was given an older version while the pipeline ran: rows that were written "
                 f"are gone; {HOW_TO_MEND}"
             )
         self._seen_version += further
-
-
-def _takes_back(commit: Mapping[str, Any]) -> bool:
-    """Whether a commit of another program gives a table an older version, as Delta's RESTORE does."""
-    return commit.get("operation") == "RESTORE" and MENDED not in commit

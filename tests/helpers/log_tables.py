@@ -16,10 +16,10 @@ from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TAB
 from streaming.contracts.table import TableContract
 from streaming.records.decision_rows import decision_rows
 from streaming.records.decode import RawRow
-from streaming.records.record_rows import record_rows, table_of, without_day
+from streaming.records.record_rows import record_rows, table_of
 from streaming.records.tick_rows import PlacedTick, tick_rows
 from streaming.tables.created_tables import create_missing
-from streaming.tables.day_files import DayFiles
+from streaming.tables.day_files import DayFiles, without_day
 from streaming.tables.table_writer import TableWriter
 from tests.helpers.recorded_log import RecordedLog
 from tests.helpers.world import World

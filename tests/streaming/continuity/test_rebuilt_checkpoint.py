@@ -18,10 +18,10 @@ from streaming.continuity.stored_offsets import stored_offsets
 from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE, tables_of
 from streaming.contracts.table import TableContract
 from streaming.records.decode import RawRow
-from streaming.records.record_rows import record_rows, table_of, without_day
+from streaming.records.record_rows import record_rows, table_of
 from streaming.records.tick_rows import tick_rows
 from streaming.tables.created_tables import create_missing
-from streaming.tables.day_files import DayFiles
+from streaming.tables.day_files import DayFiles, without_day
 from streaming.tables.table_writer import TableWriter
 from tests.helpers.killed import KilledError
 from tests.helpers.log_tables import busy_world

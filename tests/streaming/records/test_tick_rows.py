@@ -14,10 +14,11 @@ from controlplane.core.membership.inputs import Tick
 from controlplane.core.values.identifiers import Epoch, Seq
 from streaming.contracts.records import TICK_ARRAYS, TICKS_TABLE
 from streaming.contracts.views import TICKS_VIEW
-from streaming.records.record_rows import table_of, without_day
+from streaming.records.record_rows import table_of
 from streaming.records.tick_rows import PlacedTick, tick_rows, ticks_of
 from streaming.sql.local import LocalEngine
 from streaming.tables.created_tables import create_missing
+from streaming.tables.day_files import without_day
 from tests.helpers.log_tables import add_ticks
 
 MINUTE_MS = 60_000
