@@ -69,7 +69,7 @@ def test_what_is_shipped_is_all_that_workers_need(make_world: Callable[[], Pipel
         pipeline.end()
         check = block_with(
             PAGE,
-            "shipped-command",
+            "command",
             {
                 "python3.11": PYTHON,
                 "kafka.example:9092": world.kafka.bootstrap_servers,
@@ -86,5 +86,5 @@ def test_what_is_shipped_is_all_that_workers_need(make_world: Callable[[], Pipel
             check=False,
         )
         assert checked.returncode == 0, checked.stdout + checked.stderr
-        assert "load_reports" in checked.stdout
+        assert ["load-reports", "4", "0", "0"] in [line.split() for line in checked.stdout.splitlines()]
     shutil.rmtree(folder)  # half a gigabyte
