@@ -59,6 +59,7 @@ def test_executors_that_decode_are_set_up(spark: SparkSession, tmp_path: Path) -
     records = spark.createDataFrame([(0, 1, 2, b"n", b"junk", True)], RAW)
     decoded = decoded_reports(records.coalesce(1), {}, ResourceWeights(), tmp_path, (0,))
     state = spark.range(1).coalesce(1).mapInArrow(state_of_worker, "threshold long, archives long")
+    found: list[tuple[object, ...]] = []
     for _ in range(3):
         decoded.collect()
         found = [tuple(row) for _ in range(_WORKERS_AT_MOST) for row in state.collect()]
