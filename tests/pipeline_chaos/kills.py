@@ -93,7 +93,9 @@ class PipelineKiller:
         if kind is KillKind.JVM:
             has_killed = self._kill_one(process, "java")
             if has_killed:
-                process.wait(_START_S)
+                self._wait(process, lambda: False, _START_S)
+                printed = self._log.read_text(errors="replace")[-6_000:]
+                assert process.poll() is not None, f"without its JVM it lives on after {_START_S:g} s:\n{printed}"
             return has_killed
         if kind is KillKind.WORKER:
             return sum(self._kill_one_and_wait(process, "pyspark.daemon") for _ in range(3)) > 0
@@ -116,13 +118,17 @@ class PipelineKiller:
         return has_killed
 
     def _kill_one(self, process: "subprocess.Popen[bytes]", word: str) -> bool:
-        found = []
+        found, programs = [], dict[int, list[str]]()
         for each in psutil.Process(process.pid).children(recursive=True):
             try:
-                if word in " ".join(each.cmdline()):
-                    found.append(each)
+                words, parent = each.cmdline(), each.ppid()
             except psutil.Error:
                 continue
+            programs[each.pid] = words
+            names = {Path(part).name for part in words}
+            # The JVM forks for each program that it starts, such as chmod: a fork is not yet that program, and no JVM.
+            if word in names and not (word == "java" and programs.get(parent) == words):
+                found.append(each)
         if found:
             self._source.choice(sorted(found, key=lambda each: each.pid)).kill()
         return bool(found)
