@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import psutil
 
 from controlplane.config import ClusterConfig
+from tests.helpers.running_programs import running_programs
 from tests.helpers.standalone_spark import StandaloneSpark
 
 _MEMORY_MIB: Final = 2_048
@@ -98,18 +99,12 @@ class ProcessTree:
             self.greatest_mib[kind] = max(self.greatest_mib.get(kind, 0.0), mib)
 
     def _look_below(self, root: psutil.Process, kind_of_jvm: str, resident: dict[str, float]) -> None:
-        programs: dict[int, list[str]] = {}
-        for each in (root, *root.children(recursive=True)):
+        for each, words in running_programs(root):
             try:
-                words, times, memory = each.cmdline(), each.cpu_times(), each.memory_info()
-                programs[each.pid], of_parent = words, programs.get(each.ppid())
+                times, memory = each.cpu_times(), each.memory_info()
             except psutil.Error:
                 continue
-            if not words:  # it has ended, and its parent has not asked for its status yet
-                continue
             kind = kind_of_jvm if "java" in words[0] else "workers" if "pyspark.daemon" in words else "driver"
-            if words == of_parent and kind != "workers":
-                continue  # forked just now, with all of its parent's memory, and about to become another program
             self._seen[each.pid] = kind, times.user + times.system
             resident[kind] = resident.get(kind, 0.0) + memory.rss / (1 << 20)
 

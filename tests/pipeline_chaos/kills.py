@@ -15,6 +15,7 @@ from streaming.contracts.loads import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE, SPLI
 from streaming.contracts.records import DECISIONS_TABLE, LOAD_REPORTS_TABLE
 from tests.helpers.pipeline_process import commits, end, kill, start
 from tests.helpers.pipeline_world import PipelineWorld
+from tests.helpers.running_programs import running_programs
 from tests.helpers.standalone_spark import StandaloneSpark
 
 _START_S: Final = 180.0
@@ -118,17 +119,8 @@ class PipelineKiller:
         return has_killed
 
     def _kill_one(self, process: "subprocess.Popen[bytes]", word: str) -> bool:
-        found, programs = [], dict[int, list[str]]()
-        for each in psutil.Process(process.pid).children(recursive=True):
-            try:
-                words, parent = each.cmdline(), each.ppid()
-            except psutil.Error:
-                continue
-            programs[each.pid] = words
-            names = {Path(part).name for part in words}
-            # The JVM forks for each program that it starts, such as chmod: a fork is not yet that program, and no JVM.
-            if word in names and not (word == "java" and programs.get(parent) == words):
-                found.append(each)
+        programs = running_programs(psutil.Process(process.pid))
+        found = [each for each, words in programs if word in {Path(part).name for part in words}]
         if found:
             self._source.choice(sorted(found, key=lambda each: each.pid)).kill()
         return bool(found)
