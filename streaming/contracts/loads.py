@@ -134,7 +134,7 @@ BUNDLE_LOAD_HISTORY_TABLE: Final = TableContract(
     written="Some 40 s after the end of each window, from `load_reports`; each report counts once, a late one in a "
     "further row. One that is dated ahead of the pipeline's clock is not waited for, and is in a further row, too. "
     "Samples that cannot be true do not count. Once a later process of a node has reported figures of the node that "
-    "can be true, reports of its earlier processes no longer count.",
+    "can be true, reports of its earlier processes behind that one in the partition do not count.",
     key=("bundle_id", "window_start_ms", "partition", "first_offset"),
     fields=(
         column("bundle_id", StringType(), "Namespace and bounds."),
