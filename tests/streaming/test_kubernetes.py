@@ -16,7 +16,7 @@ from tests.helpers.readme import ROOT, clean_environment
 
 PROGRAM = """
 import sys
-from controlplane.cli.pipeline.commands import spark_config
+from controlplane.cli.pipeline.spark_setup import spark_config
 from streaming.session import build_session
 
 session = build_session("test", spark_config(4, 512, sys.argv[1]))

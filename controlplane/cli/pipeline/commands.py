@@ -21,12 +21,13 @@ from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.cli.common.tables_option import checkpoints_dir_option, tables_dir_option
 from controlplane.cli.pipeline.mending import check, rebuild_checkpoint
 from controlplane.cli.pipeline.quiet_start import quiet_start
+from controlplane.cli.pipeline.spark_setup import spark_config
 from controlplane.errors import ConfigurationError
 from streaming.storage import StoragePath
 from streaming.tables.tables_folder import cluster_of, refuse_without_tables
 
 if TYPE_CHECKING:
-    from streaming.config import SparkConfig
+    pass
 
 
 _DIGITS_OF_DAYS: Final = 5
@@ -282,15 +283,3 @@ def _days_of(kept: Iterable[str]) -> Mapping[str, int]:
             raise ConfigurationError(f"--keep {each!r:.80} is no TABLE=DAYS, such as load_reports=7")
         found[name] = int(days)
     return found
-
-
-def spark_config(cores: int, memory_mib: int, master: str = "", log_file: Path | None = None) -> "SparkConfig":
-    """Spark on this machine's Java, with the jars from the cache (downloaded the first time), or spark-submit's."""
-    from controlplane.embedded.jars import spark_jars
-    from controlplane.embedded.java import find_java
-    from streaming.config import SparkConfig
-    from streaming.session import is_submitted
-
-    if is_submitted():
-        return SparkConfig(jars=(), cores=cores)
-    return SparkConfig(spark_jars(), find_java().home, cores, memory_mib, master=master, log_file=log_file)

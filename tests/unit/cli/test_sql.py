@@ -70,6 +70,23 @@ def test_it_asks_the_tables_of_the_cluster(command: RunCommand, tmp_path: Path) 
     assert f"answered from {tmp_path / 'delta'}: cluster local, newest seq 7" in ran.err
 
 
+def test_it_loads_what_it_uses(tmp_path: Path) -> None:
+    """An answer within two seconds has no time for libraries that only Spark or Kafka needs, nor for pandas."""
+    create_tables(tmp_path)
+    program = """
+import sys
+from controlplane.cli.root import run
+
+run(["sql", "--tables-dir", sys.argv[1], "select max(seq) from decisions"])
+print({"pandas", "pyspark", "confluent_kafka", "controlplane.bootstrap"} & sys.modules.keys())
+import pandas, pyarrow
+
+print(pyarrow.Array.from_pandas(pandas.Series([1.0, None])).null_count)
+"""
+    ran = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[1:] == ["7", "set()", "1"]
+
+
 def test_it_only_reads(command: RunCommand, tmp_path: Path) -> None:
     """A history that a slip of the hand deletes is gone."""
     create_tables(tmp_path)
