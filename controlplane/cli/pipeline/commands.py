@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -25,10 +25,6 @@ from controlplane.cli.pipeline.spark_setup import spark_config
 from controlplane.errors import ConfigurationError
 from streaming.storage import StoragePath
 from streaming.tables.tables_folder import cluster_of, refuse_without_tables
-
-if TYPE_CHECKING:
-    pass
-
 
 _DIGITS_OF_DAYS: Final = 5
 _STANDARD_ERROR: Final = Path("-")
