@@ -1,11 +1,8 @@
 """``controlplane sql``: queries of the Delta tables."""
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from enum import Enum
-from importlib import import_module
-from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +11,7 @@ from controlplane.cli.common.extras import needs_extra, needs_spark
 from controlplane.cli.common.invocation import DELTA_FOLDER, DEMO_FOLDER, Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.tables_option import tables_dir_option
+from controlplane.cli.pipeline.arrow_without_pandas import load_arrow_without_pandas
 from controlplane.cli.pipeline.quiet_start import quiet_start
 from controlplane.cli.pipeline.spark_setup import spark_config
 from controlplane.core.values.canonical import CanonicalValue
@@ -99,35 +97,11 @@ def _refuse_twins(columns: Sequence[str]) -> None:
 
 
 def _local() -> Callable[[StoragePath], "SqlEngine"]:
-    with needs_extra("sql", "controlplane sql", {"deltalake", "duckdb", "pyarrow"}), _pandas_left_out():
-        import_module("pyarrow.dataset")  # deltalake imports it only when it opens a table
+    with needs_extra("sql", "controlplane sql", {"deltalake", "duckdb", "pyarrow"}):
+        load_arrow_without_pandas()  # deltalake would load it with pandas, when it opens a table
         from streaming.sql.local import LocalEngine
 
     return LocalEngine
-
-
-class _WithoutPandas(MetaPathFinder):
-    """Finds that pandas is not installed."""
-
-    def find_spec(self, fullname: str, _path: object, _target: object = None, /) -> None:
-        """Refuse pandas, and leave every other module to the finders behind this one."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError(name=fullname)
-
-
-@contextmanager
-def _pandas_left_out() -> Iterator[None]:
-    """Let pyarrow find no pandas inside the block, if it is not loaded yet.
-
-    pyarrow.dataset makes a scalar when it is imported, and to make one it imports pandas, if it is installed. That
-    takes a quarter of the command's time, and nothing here uses it. What cannot do without pandas imports it later.
-    """
-    finder = _WithoutPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
 def _spark() -> Callable[[StoragePath], "SqlEngine"]:
