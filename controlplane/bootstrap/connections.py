@@ -39,6 +39,13 @@ def kept_by(reader: LogReader, topic: str) -> dict[int, range]:
     return {place.partition: range(first, ends[place]) for place, first in firsts.items()}
 
 
+def topic_id(cluster: ClusterConfig, kafka: KafkaConfig, topic: str) -> str | None:
+    """Kafka's id of a topic; see :func:`controlplane.adapters.kafka_topic_ids.topic_id`."""
+    from controlplane.adapters import kafka_topic_ids
+
+    return kafka_topic_ids.topic_id(cluster, kafka, topic)
+
+
 def open_source(cluster: ClusterConfig, kafka: KafkaConfig) -> LogSource:
     """A reader of the cluster's topics in the form that inspection takes; the caller closes it."""
     return LogSource(open_reader(cluster, kafka), SystemClock(), framing_with(kafka.schema_ids))

@@ -1,5 +1,7 @@
 """The checkpoint of a stream, as Spark keeps it: read, moved behind records that are lost, and made anew.
 
+Beside Spark's files stands Kafka's id of the topic, which offsets do not tell from one that was made again.
+
 Spark writes ``offsets/N``, where batch N ends, before it runs the batch, and ``commits/N`` after it. The next start
 repeats a batch that is planned and not committed, from where the one before ends; the first one begins where
 ``sources/0/0`` says. Each file has a sum beside it, which Spark compares. Only version 1 of the format is known.
@@ -25,6 +27,7 @@ Offsets = Mapping[int, int]
 
 _VERSION: Final = "v1"
 _METADATA: Final = Path("metadata")
+_TOPIC_ID: Final = "topic_id"
 _FORMER: Final = ".former-"
 """Stands in the name of a checkpoint that was moved aside, before the time."""
 _FIRST_BATCH: Final = Path("sources", "0", "0")
@@ -49,6 +52,7 @@ class Checkpoint:
         end: where the newest planned batch ends.
         is_committed: whether that batch is done; then it ends at ``begin``.
         planned_at_ms: when it was planned, in milliseconds since 1970; None: there is none yet.
+        topic_id: Kafka's id of the topic that was read; None: it is not known.
     """
 
     folder: StoragePath
@@ -58,6 +62,7 @@ class Checkpoint:
     end: Offsets
     is_committed: bool
     planned_at_ms: int | None
+    topic_id: str | None = None
 
 
 def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:
@@ -88,11 +93,14 @@ def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:
 def _read_once(folder: StoragePath, topic: str) -> Checkpoint | None:
     if not (folder / "metadata").exists():
         return None
-    query_id = _field(folder, _METADATA, _parsed(folder, _METADATA, _text(folder, _METADATA)), "id")
+    query_id = str(_field(folder, _METADATA, _parsed(folder, _METADATA, _text(folder, _METADATA)), "id"))
+    topic_id = stored_topic_id(folder)
     committed, planned = _newest(folder / "commits"), _newest(folder / "offsets")  # a running stream plans first
     if planned is None and committed is None:
         begin = _offsets(folder, _FIRST_BATCH, topic) if (folder / _FIRST_BATCH).exists() else {}
-        return Checkpoint(folder, str(query_id), None, begin, begin, is_committed=True, planned_at_ms=None)
+        return Checkpoint(
+            folder, query_id, None, begin, begin, is_committed=True, planned_at_ms=None, topic_id=topic_id
+        )
     if planned is None or (committed is None and planned > 0):
         raise _damaged(folder, f"{'offsets' if planned is None else 'commits'} is empty")
     is_committed = committed == planned
@@ -106,7 +114,7 @@ def _read_once(folder: StoragePath, topic: str) -> Checkpoint | None:
     if not is_committed:
         begin = _offsets(folder, _before(planned), topic)
     planned_at_ms = int(_field(folder, place, head, "batchTimestampMs"))
-    return Checkpoint(folder, str(query_id), planned, begin, end, is_committed, planned_at_ms)
+    return Checkpoint(folder, query_id, planned, begin, end, is_committed, planned_at_ms, topic_id)
 
 
 def stored_query_id(folder: StoragePath) -> str | None:
@@ -114,11 +122,34 @@ def stored_query_id(folder: StoragePath) -> str | None:
 
     If the checkpoint was moved aside by :func:`move_aside`, and none was made since, it is that one's.
     """
-    place = _former(folder)[-1] if isinstance(folder, Path) and not folder.exists() and _former(folder) else folder
+    place = _present(folder)
     try:
         return str(_field(place, _METADATA, _parsed(place, _METADATA, _text(place, _METADATA)), "id"))
     except PrerequisiteError:
         return None
+
+
+def stored_topic_id(folder: StoragePath) -> str | None:
+    """Kafka's id of the topic that the stream reads; None if the checkpoint does not tell it.
+
+    If the checkpoint was moved aside by :func:`move_aside`, and none was made since, it is that one's.
+
+    Raises:
+        RetryableError: the storage does not answer.
+    """
+    place = _present(folder) / _TOPIC_ID
+    try:
+        return place.read_bytes().decode(errors="replace") or None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RetryableError(f"{place} cannot be read now: {error}") from error
+
+
+def store_topic_id(folder: StoragePath, topic_id: str) -> None:
+    """Keep Kafka's id of the topic that the stream reads from now on; also before Spark makes the checkpoint."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / _TOPIC_ID, topic_id.encode())
 
 
 def move_behind(checkpoint: Checkpoint, topic: str, firsts: Offsets) -> None:
@@ -155,25 +186,33 @@ def move_aside(folder: StoragePath) -> Path | None:
     return folder.rename(folder.with_name(f"{folder.name}{_FORMER}{_now_ms()}"))
 
 
-def make_checkpoint(folder: StoragePath, topic: str, begin: Offsets) -> str:
+def make_checkpoint(folder: StoragePath, topic: str, begin: Offsets, topic_id: str | None = None) -> str:
     """Make a checkpoint with which a stream begins at these offsets, behind a batch 0 that is done.
 
     Args:
         folder: the checkpoint's; there is none yet.
         topic: the topic's whole name in Kafka.
         begin: the first offset of each partition.
+        topic_id: Kafka's id of the topic; None: the next start determines it.
 
     Returns:
         Its new id, under which no table knows any batch.
     """
     query_id = str(uuid.uuid4())
     if isinstance(folder, ObjectPath):
-        _fill(folder, topic, begin, query_id)
+        _fill(folder, topic, begin, query_id, topic_id)
         return query_id
     made = folder.with_name(f"{folder.name}.new-{_now_ms()}")
-    _fill(made, topic, begin, query_id)
+    _fill(made, topic, begin, query_id, topic_id)
     made.rename(folder)
     return query_id
+
+
+def _present(folder: StoragePath) -> StoragePath:
+    """Where the checkpoint is, which may have been moved aside."""
+    if isinstance(folder, ObjectPath) or folder.exists():
+        return folder
+    return max(_former(folder), default=folder)
 
 
 def _former(folder: Path) -> list[Path]:
@@ -185,9 +224,11 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _fill(folder: StoragePath, topic: str, begin: Offsets, query_id: str) -> None:
+def _fill(folder: StoragePath, topic: str, begin: Offsets, query_id: str, topic_id: str | None) -> None:
     for inner in ("offsets", "commits"):
         (folder / inner).mkdir(parents=True)
+    if topic_id is not None:
+        store_topic_id(folder, topic_id)
     head = {"batchWatermarkMs": 0, "batchTimestampMs": _now_ms(), "conf": {}}
     _write(folder / "metadata", json.dumps({"id": query_id}).encode())
     _write(folder / "offsets" / "0", "\n".join((_VERSION, json.dumps(head), _offsets_line(topic, begin))).encode())

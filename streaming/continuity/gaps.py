@@ -9,7 +9,7 @@ import structlog
 from controlplane.config import DECISIONS
 from controlplane.errors import LogContinuityError
 from streaming.config import PipelineConfig
-from streaming.continuity.checkpoints import Checkpoint, Offsets, move_behind, read_checkpoint
+from streaming.continuity.checkpoints import Checkpoint, Offsets, move_behind, read_checkpoint, store_topic_id
 from streaming.contracts.catalog import LAST_TABLE
 from streaming.contracts.days import day_of_ms
 from streaming.contracts.gaps import GAPS_TABLE
@@ -20,6 +20,8 @@ from streaming.tables.table_writer import TableWriter
 
 KeptOffsets: TypeAlias = Callable[[str], Mapping[int, range]]
 """For a topic without the cluster's prefix the offsets that Kafka has of each partition, up to the last stable one."""
+TopicIds: TypeAlias = Callable[[str], str | None]
+"""For a topic without the cluster's prefix Kafka's id of it; None: the broker gives topics none."""
 
 _APP_ID: Final = "controlplane.gaps"
 """The writer's name in the commits of the table."""
@@ -70,6 +72,24 @@ def refuse_recreated(topic: str, begin: Offsets, kept: Mapping[int, range]) -> N
             )
 
 
+def refuse_another(topic: str, checkpoint: Checkpoint, topic_id: str | None) -> None:
+    """Check that a topic is the one that the stream has read, as far as both ids are known.
+
+    A topic that was made again and has grown beyond what was read is told from the former one by its id alone
+    (KIP-516). If nothing was read of the former one, any topic continues the tables.
+
+    Raises:
+        LogContinuityError: it is not.
+    """
+    if topic_id is None or checkpoint.topic_id in (None, topic_id) or not any(checkpoint.end.values()):
+        return
+    raise LogContinuityError(
+        f"{topic} has the id {topic_id} in Kafka, but the stream has read {checkpoint.topic_id}: the topic was deleted "
+        "and made again, or this is another cluster of Kafka. What is in it does not continue the tables, so "
+        f"--accept-gap does not pass it; {HOW_TO_MEND}"
+    )
+
+
 def unrecorded(gap: Gap, recorded: Iterable[Gap]) -> Gap | None:
     """What of a gap is behind those that are recorded; None if nothing is."""
     of_partition = [each.offsets for each in recorded if each[:2] == gap[:2]]
@@ -111,7 +131,13 @@ class GapsTable:
 
 
 def check_continuity(
-    config: PipelineConfig, topic: str, kept: Mapping[int, range], now_ms: int, *, accepts_gap: bool
+    config: PipelineConfig,
+    topic: str,
+    kept: Mapping[int, range],
+    now_ms: int,
+    *,
+    accepts_gap: bool,
+    topic_id: str | None = None,
 ) -> None:
     """Check that a stream that is about to start finds all it has not read; a gap may be accepted.
 
@@ -124,6 +150,7 @@ def check_continuity(
         kept: what Kafka has of it.
         now_ms: the time, since 1970.
         accepts_gap: whether a gap is to be recorded and passed.
+        topic_id: Kafka's id of it; None: it is not known.
 
     Raises:
         LogContinuityError: records are missing, and it may not go on without them; or the topic was recreated.
@@ -131,9 +158,24 @@ def check_continuity(
         RetryableError: the checkpoint's storage does not answer.
     """
     name = TABLE_OF_TOPIC[topic].name
-    checkpoint = read_checkpoint(config.checkpoint_dir(name), config.cluster.topic(topic))
-    if checkpoint is None or not checkpoint.end:
-        return
+    folder = config.checkpoint_dir(name)
+    checkpoint = read_checkpoint(folder, config.cluster.topic(topic))
+    if checkpoint is not None and checkpoint.end:
+        refuse_another(topic, checkpoint, topic_id)
+        _refuse_gaps(config, topic, checkpoint, kept, now_ms, accepts_gap=accepts_gap)
+    if topic_id is not None and (checkpoint is None or topic_id != checkpoint.topic_id):
+        store_topic_id(folder, topic_id)
+
+
+def _refuse_gaps(
+    config: PipelineConfig,
+    topic: str,
+    checkpoint: Checkpoint,
+    kept: Mapping[int, range],
+    now_ms: int,
+    *,
+    accepts_gap: bool,
+) -> None:
     refuse_recreated(topic, checkpoint.end, kept)
     unread = gaps_between(topic, checkpoint.begin, kept)
     if not unread:
@@ -146,7 +188,7 @@ def check_continuity(
     event = (
         "gap accepted and recorded in the table gaps" if missing else "the batch that Kafka no longer has is written"
     )
-    _log.warning(event, stream=name, gaps=[str(gap) for gap in missing])
+    _log.warning(event, stream=TABLE_OF_TOPIC[topic].name, gaps=[str(gap) for gap in missing])
 
 
 def written_up_to(config: PipelineConfig, topic: str, checkpoint: Checkpoint) -> Offsets:

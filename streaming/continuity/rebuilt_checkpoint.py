@@ -10,7 +10,13 @@ from deltalake.exceptions import DeltaError
 
 from controlplane.config import ClusterConfig
 from controlplane.errors import PrerequisiteError
-from streaming.continuity.checkpoints import Offsets, make_checkpoint, move_aside, stored_query_id
+from streaming.continuity.checkpoints import (
+    Offsets,
+    make_checkpoint,
+    move_aside,
+    stored_query_id,
+    stored_topic_id,
+)
 from streaming.continuity.gaps import GapsTable, KeptOffsets
 from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.contracts.catalog import LAST_TABLE
@@ -63,7 +69,7 @@ def rebuild_checkpoint(
     """
     _refuse_taken_back(tables_dir, topic)
     there = kept(topic)
-    query_id = stored_query_id(folder)
+    query_id, topic_id = stored_query_id(folder), stored_topic_id(folder)
     former = move_aside(folder)
     if query_id is not None and topic in LAST_TABLE:
         _take_back_partial_batches(tables_dir, topic, query_id, there)
@@ -72,7 +78,7 @@ def rebuild_checkpoint(
     begin.update({partition: offsets.stop for partition, offsets in stored.items()})
     for gap in GapsTable(tables_dir).recorded(topic):
         begin[gap.partition] = max(begin.get(gap.partition, 0), gap.offsets.stop)
-    made = make_checkpoint(folder, cluster.topic(topic), begin)
+    made = make_checkpoint(folder, cluster.topic(topic), begin, topic_id)
     for table in tables_of(topic):
         TableWriter(tables_dir, table, made).append_files((), 0)
     return RebuiltCheckpoint(begin, former)

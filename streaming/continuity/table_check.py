@@ -19,7 +19,15 @@ from controlplane.core.membership.inputs import Tick
 from controlplane.errors import InvalidInputError, LogContinuityError
 from streaming.config import PipelineConfig
 from streaming.continuity.checkpoints import Checkpoint, Offsets, read_checkpoint
-from streaming.continuity.gaps import GapsTable, KeptOffsets, gaps_between, refuse_recreated, written_up_to
+from streaming.continuity.gaps import (
+    GapsTable,
+    KeptOffsets,
+    TopicIds,
+    gaps_between,
+    refuse_another,
+    refuse_recreated,
+    written_up_to,
+)
 from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.contracts.records import DEAD_LETTERS_TABLE, DECISIONS_TABLE, TABLE_OF_TOPIC, TICKS_TABLE, tables_of
 from streaming.contracts.table import TableContract
@@ -66,14 +74,18 @@ class TableCheck:
     Args:
         config: names the cluster, the folder and how inputs are framed.
         kept: asks Kafka what it has.
+        topic_ids: asks Kafka for the ids of topics.
         records: reads Kafka.
         now_ms: the time, in milliseconds since 1970.
     """
 
-    def __init__(self, config: PipelineConfig, kept: KeptOffsets, records: CommittedRecords, now_ms: int) -> None:
+    def __init__(
+        self, config: PipelineConfig, kept: KeptOffsets, topic_ids: TopicIds, records: CommittedRecords, now_ms: int
+    ) -> None:
         """Open the dead letters and the gaps."""
         self._config = config
         self._kept = kept
+        self._topic_ids = topic_ids
         self._records = records
         self._settled_ms = now_ms - _SETTLED_MS
         self._framing: Framing = framing_with(config.kafka.schema_ids)
@@ -98,8 +110,8 @@ class TableCheck:
             stored = [stored_offsets(self._config.tables_dir, table) for table in tables_of(topic)]
             if checkpoint is None or checkpoint.batch is None:
                 self._tell_without_batch(report, stored)
-            if passed:
-                self._compare(report, passed, stored)
+            if checkpoint is not None and passed:
+                self._compare(report, checkpoint, passed, stored)
             for partition, extent in sorted(joined_extents(each.extents(topic) for each in stored).items()):
                 for piece in _pieces(extent):
                     self._find_doubles(report, partition, _within(stored, topic, partition, piece))
@@ -116,10 +128,13 @@ class TableCheck:
         """The next offset of each partition; empty if the stream never ran."""
         return {} if checkpoint is None else written_up_to(self._config, topic, checkpoint)
 
-    def _compare(self, report: TopicReport, passed: Offsets, stored: Sequence[StoredOffsets]) -> None:
+    def _compare(
+        self, report: TopicReport, checkpoint: Checkpoint, passed: Offsets, stored: Sequence[StoredOffsets]
+    ) -> None:
         topic = report.topic
         kept = self._kept(topic)
         try:
+            refuse_another(topic, checkpoint, self._topic_ids(topic))
             refuse_recreated(topic, passed, kept)
         except LogContinuityError as error:
             report.problems.append(str(error))

@@ -7,7 +7,7 @@ import structlog
 
 from controlplane.errors import LogUnavailableError
 from streaming.config import PipelineConfig
-from streaming.continuity.gaps import GapsTable, KeptOffsets, check_continuity
+from streaming.continuity.gaps import GapsTable, KeptOffsets, TopicIds, check_continuity
 from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.jobs.restarts import Running
 from streaming.metrics import PipelineMetrics
@@ -21,13 +21,17 @@ class ContinuousStarts:
     Args:
         config: the pipeline's settings.
         kept: asks Kafka what it has.
+        topic_ids: asks Kafka for the ids of topics.
         metrics: tell what is missing in the tables.
     """
 
-    def __init__(self, config: PipelineConfig, kept: KeptOffsets, metrics: PipelineMetrics) -> None:
+    def __init__(
+        self, config: PipelineConfig, kept: KeptOffsets, topic_ids: TopicIds, metrics: PipelineMetrics
+    ) -> None:
         """Nothing is asked yet."""
         self._config = config
         self._kept = kept
+        self._topic_ids = topic_ids
         self._metrics = metrics
 
     def prepare(self, *, accepts_gap: bool) -> None:
@@ -69,5 +73,14 @@ class ContinuousStarts:
         return starter()
 
     def _compare(self, topic: str, *, accepts_gap: bool) -> None:
+        kept, topic_id = self._kept(topic), self._topic_id(topic)
         now_ms = time.time_ns() // 1_000_000
-        check_continuity(self._config, topic, self._kept(topic), now_ms, accepts_gap=accepts_gap)
+        check_continuity(self._config, topic, kept, now_ms, accepts_gap=accepts_gap, topic_id=topic_id)
+
+    def _topic_id(self, topic: str) -> str | None:
+        """Kafka's id of a topic. A dead broker, on which only this question depends, keeps nothing from starting."""
+        try:
+            return self._topic_ids(topic)
+        except LogUnavailableError as error:
+            _log.warning("whether the topic was made again is unknown", topic=topic, why=str(error))
+            return None

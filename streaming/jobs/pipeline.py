@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
 from streaming.config import PipelineConfig
-from streaming.continuity.gaps import KeptOffsets
+from streaming.continuity.gaps import KeptOffsets, TopicIds
 from streaming.continuity.lost_checkpoints import refuse_lost_checkpoints
 from streaming.contracts.records import TABLE_OF_TOPIC
 from streaming.jobs.changes import CHANGES, start_changes
@@ -33,6 +33,7 @@ def run(
     config: PipelineConfig,
     stop: threading.Event,
     kept: KeptOffsets,
+    topic_ids: TopicIds,
     on_started: Callable[[SparkSession], None] | None = None,
     metrics: PipelineMetrics | None = None,
     *,
@@ -44,6 +45,7 @@ def run(
         config: the settings.
         stop: ends the pipeline. A running batch is aborted, and repeated by the next start.
         kept: asks Kafka what it has, first and before each start of a stream.
+        topic_ids: asks Kafka for the ids of topics, as often.
         on_started: called once when all streams run, with the session.
         metrics: the metrics to update; None registers a set with Prometheus' default registry.
         accepts_gap: whether this start records what Kafka no longer has, and passes it. Later losses stop a stream.
@@ -69,7 +71,7 @@ def run(
         create_missing(config.tables_dir, config.bucket_count)
         refuse_lost_checkpoints(config)
         updated = metrics or PipelineMetrics()
-        starts = ContinuousStarts(config, kept, updated)
+        starts = ContinuousStarts(config, kept, topic_ids, updated)
         starts.prepare(accepts_gap=accepts_gap)
         if stop.is_set():  # asked of Kafka, which takes a while if it does not answer, and a session takes 5 to 20 s
             return

@@ -6,6 +6,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.adapters.kafka_admin import apply_topics, verify_topics
+from controlplane.adapters.kafka_topic_ids import topic_id
+from controlplane.config import INTENTS, ClusterConfig, KafkaConfig
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.server import HOST, free_port
 from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
@@ -42,6 +44,30 @@ def test_applied_topics_keep_every_promise(
     assert second.created == ()
     assert second.verified == names
     assert verify_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}) == second
+
+
+def test_a_topic_that_is_made_again_has_another_id(
+    kafka_broker: EmbeddedKafka, cluster_name: str, specs: tuple[TopicSpec, ...]
+) -> None:
+    """By which a reader tells it from the one that it has read; a topic that is not there has none."""
+    cluster, kafka = ClusterConfig(cluster_name), KafkaConfig(kafka_broker.bootstrap_servers)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    name = cluster.topic(INTENTS)
+    ids = []
+    for _ in range(2):
+        with pytest.raises(PrerequisiteError, match=name):
+            topic_id(cluster, kafka, INTENTS)
+        apply_topics(kafka.bootstrap_servers, cluster_name, specs, {}, least_copies=1)
+        ids += [topic_id(cluster, kafka, INTENTS) for _ in range(2)]
+        admin.delete_topics([name])[name].result(20)
+        poll_until(lambda: name not in admin.list_topics(timeout=10).topics)
+    assert ids[0] == ids[1] != ids[2] == ids[3]
+
+
+def test_the_id_of_a_topic_is_not_waited_for_for_long() -> None:
+    """The broker that is asked may be dead."""
+    with pytest.raises(LogUnavailableError):
+        topic_id(ClusterConfig("c"), KafkaConfig(f"{HOST}:{free_port()}"), INTENTS)
 
 
 def test_fewer_copies_than_the_file_says_are_refused_unless_they_are_allowed(

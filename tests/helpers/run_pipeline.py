@@ -5,7 +5,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from controlplane.bootstrap.connections import kept_offsets
+from controlplane.bootstrap.connections import kept_offsets, topic_id
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.embedded.jars import spark_jars
 from controlplane.embedded.java import find_java
@@ -34,7 +34,8 @@ def main(servers: str, cluster: str, folder: str, batch_size: str, master: str =
         stop.set()
 
     threading.Thread(target=stop_at_end_of_input, daemon=True).start()
-    run(config, stop, partial(kept_offsets, config.cluster, config.kafka))
+    of_cluster = (config.cluster, config.kafka)
+    run(config, stop, partial(kept_offsets, *of_cluster), partial(topic_id, *of_cluster))
 
 
 if __name__ == "__main__":

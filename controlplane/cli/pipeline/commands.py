@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from controlplane import cli
-from controlplane.bootstrap.connections import kept_offsets
+from controlplane.bootstrap.connections import kept_offsets, topic_id
 from controlplane.cli.common.extras import needs_spark
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.logging_setup import configure_logging
@@ -184,6 +184,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
             config,
             stop,
             partial(kept_offsets, config.cluster, config.kafka),
+            partial(topic_id, config.cluster, config.kafka),
             on_started=lambda _session: click.echo("every stream runs", err=True),
             accepts_gap=accepts_gap,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from controlplane.bootstrap.connections import kept_by
+from controlplane.bootstrap.connections import kept_by, topic_id
 from controlplane.cli.common.extras import needs_spark
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
@@ -68,7 +68,8 @@ def check(
     refuse_without_tables(config.tables_dir, invocation.cluster.name)
     with reading(invocation, "comparing the tables with the log") as source:
         kept = partial(kept_by, source.reader)
-        table_check = TableCheck(config, kept, partial(_committed, source), time.time_ns() // 1_000_000)
+        topic_ids = partial(topic_id, invocation.cluster, invocation.kafka)
+        table_check = TableCheck(config, kept, topic_ids, partial(_committed, source), time.time_ns() // 1_000_000)
         reports = list(table_check.reports())
     if output_format is OutputFormat.JSON:
         print_json([_document(report) for report in reports])

@@ -14,7 +14,9 @@ from prometheus_client import CollectorRegistry
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from controlplane.bootstrap.connections import kept_offsets
+from controlplane.adapters.kafka_admin import apply_topics
+from controlplane.bootstrap.connections import kept_offsets, topic_id
+from controlplane.bootstrap.topics import topic_specs
 from controlplane.config import DECISIONS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP, ClusterConfig, KafkaConfig
 from controlplane.errors import LogContinuityError, PrerequisiteError
 from streaming.config import PipelineConfig, SparkConfig
@@ -68,7 +70,15 @@ class Stream:
 
     def check(self, *, accepts_gap: bool = False) -> None:
         """What a start does first."""
-        check_continuity(self.config, HEARTBEATS, self._kept(), NOW_MS, accepts_gap=accepts_gap)
+        its_id = topic_id(self._world.cluster, self._world.kafka, HEARTBEATS)
+        check_continuity(self.config, HEARTBEATS, self._kept(), NOW_MS, accepts_gap=accepts_gap, topic_id=its_id)
+
+    def recreate_topic(self) -> None:
+        """Delete the topic, and make it again."""
+        admin = AdminClient({"bootstrap.servers": self._world.kafka.bootstrap_servers})
+        admin.delete_topics([self._topic])[self._topic].result(20)
+        poll_until(lambda: self._topic not in admin.list_topics(timeout=20).topics)
+        apply_topics(self._world.kafka.bootstrap_servers, self._world.cluster.name, topic_specs(), {}, least_copies=1)
 
     def run(self) -> None:
         """Read all there is, and stop."""
@@ -275,6 +285,15 @@ def test_a_recreated_topic_is_not_passed(world: PipelineWorld, kept: dict[int, r
     make_checkpoint(local(config.checkpoint_dir(HEARTBEATS_TABLE.name)), world.cluster.topic(HEARTBEATS), {0: 5})
     with pytest.raises(LogContinuityError, match=rf"heartbeats\[0\] {told} in Kafka, but the stream goes on at 5"):
         check_continuity(config, HEARTBEATS, kept, NOW_MS, accepts_gap=True)
+
+
+def test_a_topic_that_was_made_again_is_told_by_its_id(stream: Stream) -> None:
+    """It has more records than were read, so its offsets look like what follows."""
+    stream.recreate_topic()
+    stream.send(10, 11, 12, 13, 14)
+    with pytest.raises(LogContinuityError, match=r"heartbeats has the id \S+ in Kafka, .*mend-the-pipeline\.md"):
+        stream.check(accepts_gap=True)
+    assert stream.numbers() == [0, 1, 2]
 
 
 def test_gaps_are_between_the_next_offset_and_the_first_that_is_kept() -> None:

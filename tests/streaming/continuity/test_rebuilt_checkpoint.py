@@ -12,7 +12,13 @@ from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import PrerequisiteError
 from controlplane.ports import RawRecord
-from streaming.continuity.checkpoints import make_checkpoint, move_aside, read_checkpoint
+from streaming.continuity.checkpoints import (
+    make_checkpoint,
+    move_aside,
+    read_checkpoint,
+    store_topic_id,
+    stored_topic_id,
+)
 from streaming.continuity.rebuilt_checkpoint import RebuiltCheckpoint, rebuild_checkpoint
 from streaming.continuity.stored_offsets import stored_offsets
 from streaming.contracts.records import HEARTBEATS_TABLE, TICKS_TABLE, tables_of
@@ -98,6 +104,17 @@ def test_a_batch_that_is_in_a_part_of_the_tables_is_read_again(tmp_path: Path) -
     assert damaged.rebuilt() == FIRST[-1].offset + 1
     write(tmp_path, damaged.query_id, 1, SECOND, ("heartbeats", "ticks"))
     assert there(tmp_path) == [record.offset for record in RECORDS]
+
+
+@pytest.mark.parametrize("is_aside", [False, True])
+def test_which_topic_was_read_stays_known(tmp_path: Path, *, is_aside: bool) -> None:
+    """Also after a crash behind the moving aside."""
+    damaged = Damaged(tmp_path, ("heartbeats", "ticks"))
+    store_topic_id(damaged.checkpoint, "first")
+    if is_aside:
+        move_aside(damaged.checkpoint)
+    damaged.rebuilt()
+    assert stored_topic_id(damaged.checkpoint) == "first"
 
 
 def test_a_batch_that_is_in_all_tables_stays(tmp_path: Path) -> None:

@@ -74,12 +74,13 @@ class Checked:
         for topic in TABLE_OF_TOPIC:
             self.read_up_to(topic, {partition: span.stop for partition, span in self.kept(topic).items()})
         self.refused_offset = refused.offset
+        self.topic_id = "first"
 
     def read_up_to(self, topic: str, ends: Mapping[int, int]) -> None:
         """The stream of a topic has read these."""
         folder = local(self.config.checkpoint_dir(TABLE_OF_TOPIC[topic].name))
         move_aside(folder)
-        make_checkpoint(folder, self.config.cluster.topic(topic), ends)
+        make_checkpoint(folder, self.config.cluster.topic(topic), ends, "first")
 
     def kept(self, topic: str) -> dict[int, range]:
         """What the log has of a topic."""
@@ -97,7 +98,7 @@ class Checked:
 
     def reports(self, now_ms: int = NOW_MS) -> dict[str, TopicReport]:
         """The check's."""
-        check = TableCheck(self.config, self.kept, self._records, now_ms)
+        check = TableCheck(self.config, self.kept, lambda _: self.topic_id, self._records, now_ms)
         return {report.topic: report for report in check.reports()}
 
     def problems(self) -> list[str]:
@@ -225,6 +226,14 @@ def test_what_was_not_read_is_no_loss_unless_kafka_has_forgotten_it(checked: Che
     assert checked.reports()[HEARTBEATS].notes == [f"recorded gap: {gap}"]
     checked.log.records[PLACE] = records[:5]
     assert "the topic was deleted and made again" in checked.problems()[0]
+
+
+def test_a_topic_that_was_made_again_is_told(checked: Checked) -> None:
+    """Of none of the records in it is it known whether the tables have it."""
+    checked.topic_id = "second"
+    told = "has the id second in Kafka, but the stream has read first: the topic was deleted and made again"
+    topics = [topic for topic in TABLE_OF_TOPIC if topic != LOAD_REPORTS]  # of which nothing was read
+    assert [problem.partition(" ")[0] for problem in checked.problems() if told in problem] == topics
 
 
 def test_decisions_whose_first_part_is_forgotten_are_not_asked_for(checked: Checked) -> None:

@@ -8,16 +8,17 @@ from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
-from controlplane.config import DECISIONS, HEARTBEATS, ClusterConfig, KafkaConfig
+from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ClusterConfig, KafkaConfig
 from controlplane.errors import LogContinuityError, LogUnavailableError
 from streaming.config import PipelineConfig, SparkConfig
-from streaming.continuity.checkpoints import make_checkpoint
+from streaming.continuity.checkpoints import make_checkpoint, stored_topic_id
 from streaming.contracts.records import HEARTBEATS_TABLE, TABLE_OF_TOPIC
 from streaming.jobs.changes import CHANGES
 from streaming.jobs.continuous_starts import ContinuousStarts
 from streaming.jobs.load_history import LOAD_HISTORY
 from streaming.jobs.pipeline import restarted_streams
 from streaming.metrics import PipelineMetrics
+from tests.helpers.local_paths import local
 from tests.streaming.jobs.test_restarts import Query, Starts
 
 
@@ -27,6 +28,7 @@ class Kafka:
     def __init__(self) -> None:
         self.kept = range(8, 20)
         self.is_away = False
+        self.topic_id: str | None = "first"
         self.asked: list[str] = []
 
     def __call__(self, topic: str) -> dict[int, range]:
@@ -35,6 +37,12 @@ class Kafka:
         if self.is_away:
             raise LogUnavailableError("no answer")
         return {0: self.kept}
+
+    def id_of(self, _topic: str) -> str | None:
+        """The id of every topic, until it is made again."""
+        if self.topic_id is None:
+            raise LogUnavailableError("no answer in time")
+        return self.topic_id
 
 
 @pytest.fixture
@@ -60,7 +68,7 @@ def registry() -> CollectorRegistry:
 @pytest.fixture
 def starts(config: PipelineConfig, kafka: Kafka, registry: CollectorRegistry) -> ContinuousStarts:
     """The starts of that pipeline."""
-    return ContinuousStarts(config, kafka, PipelineMetrics(registry))
+    return ContinuousStarts(config, kafka, kafka.id_of, PipelineMetrics(registry))
 
 
 def test_a_gap_is_accepted_before_all_streams_start_and_not_later(
@@ -92,6 +100,52 @@ def test_without_consent_nothing_starts_behind_a_gap(starts: ContinuousStarts, k
     kafka.asked.clear()
     starts.start(CHANGES, Starts())
     assert kafka.asked == []
+
+
+def test_a_topic_that_was_made_again_and_has_outgrown_the_former_one_is_refused(
+    starts: ContinuousStarts, kafka: Kafka
+) -> None:
+    """Its offsets look like those that follow; the first start of this version notes which topic it has read."""
+    kafka.kept = range(5, 20)
+    starts.prepare(accepts_gap=False)
+    kafka.topic_id = "second"
+    for accepts_gap in (False, True):
+        with pytest.raises(LogContinuityError, match=r"heartbeats has the id second in Kafka, .* has read first"):
+            starts.prepare(accepts_gap=accepts_gap)
+    starter = Starts()
+    with pytest.raises(LogContinuityError, match="deleted and made again"):
+        starts.start(HEARTBEATS, starter)
+    assert not starter.made
+    starts.start(DECISIONS, starter)  # it has no checkpoint
+    kafka.topic_id = "first"
+    starts.prepare(accepts_gap=False)
+
+
+def test_any_topic_continues_one_of_which_nothing_was_read(
+    starts: ContinuousStarts, config: PipelineConfig, kafka: Kafka
+) -> None:
+    """Its stream has run, and the topic was empty."""
+    kafka.kept = range(5, 20)
+    folder = local(config.checkpoint_dir(MEMBERSHIP))
+    make_checkpoint(folder, config.cluster.topic(MEMBERSHIP), {0: 0}, "former")
+    with pytest.raises(LogContinuityError, match=r"membership\[0\]@0 to 4"):
+        starts.start(MEMBERSHIP, Starts())
+    kafka.kept = range(20)
+    starts.start(MEMBERSHIP, Starts())
+    assert stored_topic_id(folder) == "first"
+
+
+def test_an_unknown_id_keeps_nothing_from_starting(starts: ContinuousStarts, kafka: Kafka) -> None:
+    """The broker that is asked for it may be dead; what was noted before is kept."""
+    kafka.kept = range(5, 20)
+    starts.prepare(accepts_gap=False)
+    kafka.topic_id = None
+    with capture_logs() as lines:
+        starts.start(HEARTBEATS, Starts())
+    assert [(line["log_level"], line["why"]) for line in lines] == [("warning", "no answer in time")]
+    kafka.topic_id = "second"
+    with pytest.raises(LogContinuityError, match="has read first"):
+        starts.start(HEARTBEATS, Starts())
 
 
 def test_kafka_away_is_left_to_spark_where_a_stream_starts(starts: ContinuousStarts, kafka: Kafka) -> None:
