@@ -13,10 +13,12 @@ _ANSWERED_WITHIN_S: Final = 2.0
 See :mod:`controlplane.adapters.kafka_topic_inspector`.
 """
 _NONE: Final = str(Uuid(0, 0))
+_URL_SAFE: Final = str.maketrans("+/", "-_")
+"""Kafka's own tools print ids in base 64 for URLs, and librdkafka in that of RFC 4648, section 4."""
 
 
 def topic_id(cluster: ClusterConfig, kafka: KafkaConfig, topic: str) -> str | None:
-    """The id of a topic, in base 64, as Kafka's own tools print it; None: the broker gives topics none.
+    """The id of a topic as Kafka's own tools print it; None: the broker gives topics none.
 
     Args:
         cluster: determines the topic's whole name.
@@ -30,9 +32,10 @@ def topic_id(cluster: ClusterConfig, kafka: KafkaConfig, topic: str) -> str | No
     """
     admin = KafkaAdmin(cluster.name, kafka.bootstrap_servers, kafka.security)
     name = cluster.topic(topic)
-    asked = admin.client.describe_topics(TopicCollection([name]), request_timeout=_ANSWERED_WITHIN_S)
-    try:
-        found = str(asked[name].result(REQUEST_TIMEOUT_S).topic_id)
-    except (KafkaException, TimeoutError) as error:
-        raise admin.failure(error, "describe", f"topic {name}") from error
-    return None if found == _NONE else found
+    with admin.client as client:  # its threads would else live on in the traceback of a failure
+        asked = client.describe_topics(TopicCollection([name]), request_timeout=_ANSWERED_WITHIN_S)
+        try:
+            found = str(asked[name].result(REQUEST_TIMEOUT_S).topic_id)
+        except (KafkaException, TimeoutError) as error:
+            raise admin.failure(error, "describe", f"topic {name}") from error
+    return None if found == _NONE else found.translate(_URL_SAFE)

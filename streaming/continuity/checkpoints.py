@@ -27,7 +27,7 @@ Offsets = Mapping[int, int]
 
 _VERSION: Final = "v1"
 _METADATA: Final = Path("metadata")
-_TOPIC_ID: Final = "topic_id"
+_TOPIC_ID: Final = Path("topic_id")
 _FORMER: Final = ".former-"
 """Stands in the name of a checkpoint that was moved aside, before the time."""
 _FIRST_BATCH: Final = Path("sources", "0", "0")
@@ -130,24 +130,25 @@ def stored_query_id(folder: StoragePath) -> str | None:
 
 
 def stored_topic_id(folder: StoragePath) -> str | None:
-    """Kafka's id of the topic that the stream reads; None if the checkpoint does not tell it.
+    """Kafka's id of the topic that the stream reads; None if the checkpoint does not tell it, or not any more.
 
     If the checkpoint was moved aside by :func:`move_aside`, and none was made since, it is that one's.
 
     Raises:
         RetryableError: the storage does not answer.
     """
-    place = _present(folder) / _TOPIC_ID
     try:
-        return place.read_bytes().decode(errors="replace") or None
-    except FileNotFoundError:
+        return _text(_present(folder), _TOPIC_ID).strip()
+    except PrerequisiteError:
         return None
-    except OSError as error:
-        raise RetryableError(f"{place} cannot be read now: {error}") from error
 
 
 def store_topic_id(folder: StoragePath, topic_id: str) -> None:
-    """Keep Kafka's id of the topic that the stream reads from now on; also before Spark makes the checkpoint."""
+    """Keep Kafka's id of the topic that the stream reads from now on; also before Spark makes the checkpoint.
+
+    Raises:
+        OSError: the storage fails.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / _TOPIC_ID, topic_id.encode())
 

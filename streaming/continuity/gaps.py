@@ -72,19 +72,24 @@ def refuse_recreated(topic: str, begin: Offsets, kept: Mapping[int, range]) -> N
             )
 
 
-def refuse_another(topic: str, checkpoint: Checkpoint, topic_id: str | None) -> None:
+def refuse_another(topic: str, read_id: str | None, topic_id: str | None) -> None:
     """Check that a topic is the one that the stream has read, as far as both ids are known.
 
     A topic that was made again and has grown beyond what was read is told from the former one by its id alone
-    (KIP-516). If nothing was read of the former one, any topic continues the tables.
+    (KIP-516).
+
+    Args:
+        topic: without the cluster's prefix.
+        read_id: the id of the topic that was read.
+        topic_id: the id of the topic that is there.
 
     Raises:
-        LogContinuityError: it is not.
+        LogContinuityError: it is another one.
     """
-    if topic_id is None or checkpoint.topic_id in (None, topic_id) or not any(checkpoint.end.values()):
+    if None in (read_id, topic_id) or read_id == topic_id:
         return
     raise LogContinuityError(
-        f"{topic} has the id {topic_id} in Kafka, but the stream has read {checkpoint.topic_id}: the topic was deleted "
+        f"{topic} has the id {topic_id} in Kafka, but the stream has read {read_id}: the topic was deleted "
         "and made again, or this is another cluster of Kafka. What is in it does not continue the tables, so "
         f"--accept-gap does not pass it; {HOW_TO_MEND}"
     )
@@ -137,12 +142,13 @@ def check_continuity(
     now_ms: int,
     *,
     accepts_gap: bool,
-    topic_id: str | None = None,
+    topic_id: str | None,
 ) -> None:
     """Check that a stream that is about to start finds all it has not read; a gap may be accepted.
 
     An accepted gap is recorded, and then the checkpoint is moved behind it. Spark itself is never told to pass losses:
     those that come later stop the stream again. Where the table has all that Kafka lost, nothing is to be accepted.
+    The checkpoint notes which topic is read; if nothing was read of the former one, any topic continues the table.
 
     Args:
         config: the pipeline's settings.
@@ -156,12 +162,14 @@ def check_continuity(
         LogContinuityError: records are missing, and it may not go on without them; or the topic was recreated.
         PrerequisiteError: the checkpoint is damaged.
         RetryableError: the checkpoint's storage does not answer.
+        OSError: it fails where something is written.
     """
     name = TABLE_OF_TOPIC[topic].name
     folder = config.checkpoint_dir(name)
     checkpoint = read_checkpoint(folder, config.cluster.topic(topic))
     if checkpoint is not None and checkpoint.end:
-        refuse_another(topic, checkpoint, topic_id)
+        if any(checkpoint.end.values()):
+            refuse_another(topic, checkpoint.topic_id, topic_id)
         _refuse_gaps(config, topic, checkpoint, kept, now_ms, accepts_gap=accepts_gap)
     if topic_id is not None and (checkpoint is None or topic_id != checkpoint.topic_id):
         store_topic_id(folder, topic_id)

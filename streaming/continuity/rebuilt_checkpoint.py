@@ -17,7 +17,7 @@ from streaming.continuity.checkpoints import (
     stored_query_id,
     stored_topic_id,
 )
-from streaming.continuity.gaps import GapsTable, KeptOffsets
+from streaming.continuity.gaps import GapsTable, KeptOffsets, TopicIds, refuse_another
 from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.contracts.catalog import LAST_TABLE
 from streaming.contracts.records import TABLE_OF_TOPIC, tables_of
@@ -42,7 +42,12 @@ class RebuiltCheckpoint(NamedTuple):
 
 
 def rebuild_checkpoint(
-    tables_dir: StoragePath, folder: StoragePath, cluster: ClusterConfig, topic: str, kept: KeptOffsets
+    tables_dir: StoragePath,
+    folder: StoragePath,
+    cluster: ClusterConfig,
+    topic: str,
+    kept: KeptOffsets,
+    topic_ids: TopicIds,
 ) -> RebuiltCheckpoint:
     """Make a checkpoint with which the stream of a topic goes on behind the newest row of each partition.
 
@@ -61,8 +66,10 @@ def rebuild_checkpoint(
         cluster: determines the topic's whole name.
         topic: without the cluster's prefix.
         kept: asks Kafka what it has.
+        topic_ids: asks Kafka for the ids of topics.
 
     Raises:
+        LogContinuityError: the topic is another one than the one that was read.
         PrerequisiteError: the newest batch cannot be taken back, another program has taken back one of two tables of
             records, or the former checkpoint cannot be moved aside.
         RetryableError: Kafka or the checkpoint's storage does not answer.
@@ -70,6 +77,7 @@ def rebuild_checkpoint(
     _refuse_taken_back(tables_dir, topic)
     there = kept(topic)
     query_id, topic_id = stored_query_id(folder), stored_topic_id(folder)
+    refuse_another(topic, topic_id, topic_ids(topic))
     former = move_aside(folder)
     if query_id is not None and topic in LAST_TABLE:
         _take_back_partial_batches(tables_dir, topic, query_id, there)

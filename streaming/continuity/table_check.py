@@ -16,7 +16,7 @@ from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import Framing, framing_with
 from controlplane.config import DEAD_LETTERS, DECISIONS
 from controlplane.core.membership.inputs import Tick
-from controlplane.errors import InvalidInputError, LogContinuityError
+from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from streaming.config import PipelineConfig
 from streaming.continuity.checkpoints import Checkpoint, Offsets, read_checkpoint
 from streaming.continuity.gaps import (
@@ -124,6 +124,14 @@ class TableCheck:
         folder = self._config.checkpoint_dir(TABLE_OF_TOPIC[topic].name)
         return read_checkpoint(folder, self._config.cluster.topic(topic))
 
+    def _topic_id(self, report: TopicReport) -> str | None:
+        """Kafka's id of the topic; where only this question is not answered, the rest is compared."""
+        try:
+            return self._topic_ids(report.topic)
+        except LogUnavailableError as error:
+            report.notes.append(f"whether the topic was made again is unknown: {error}")
+            return None
+
     def _passed(self, topic: str, checkpoint: Checkpoint | None) -> Offsets:
         """The next offset of each partition; empty if the stream never ran."""
         return {} if checkpoint is None else written_up_to(self._config, topic, checkpoint)
@@ -134,7 +142,8 @@ class TableCheck:
         topic = report.topic
         kept = self._kept(topic)
         try:
-            refuse_another(topic, checkpoint, self._topic_ids(topic))
+            if any(passed.values()):
+                refuse_another(topic, checkpoint.topic_id, self._topic_id(report))
             refuse_recreated(topic, passed, kept)
         except LogContinuityError as error:
             report.problems.append(str(error))

@@ -47,7 +47,8 @@ class ContinuousStarts:
             LogUnavailableError: Kafka does not answer.
             RetryableError: nor does the checkpoints' storage.
             FencedError: another process has recorded a gap at the same time.
-            DeltaError, OSError: the storage fails while a gap is recorded, or a checkpoint moved behind it.
+            DeltaError, OSError: the storage fails while a gap is recorded, a checkpoint moved behind it, or the id of a
+                topic noted.
         """
         for topic, table in TABLE_OF_TOPIC.items():
             self._compare(topic, accepts_gap=accepts_gap)

@@ -64,8 +64,8 @@ def test_a_topic_that_is_made_again_has_another_id(
     assert ids[0] == ids[1] != ids[2] == ids[3]
 
 
-def test_the_id_of_a_topic_is_not_waited_for_for_long() -> None:
-    """The broker that is asked may be dead."""
+def test_without_kafka_the_id_of_a_topic_is_unavailable() -> None:
+    """The question may be asked again."""
     with pytest.raises(LogUnavailableError):
         topic_id(ClusterConfig("c"), KafkaConfig(f"{HOST}:{free_port()}"), INTENTS)
 

@@ -100,9 +100,10 @@ def rebuild_checkpoint(
     refuse_without_tables(config.tables_dir, invocation.cluster.name)
     folder = config.checkpoint_dir(TABLE_OF_TOPIC[topic].name)
     with reading(invocation) as source:
-        kept = partial(kept_by, source.reader)
+        kept, cluster = partial(kept_by, source.reader), invocation.cluster
+        topic_ids = partial(topic_id, cluster, invocation.kafka)
         with claimed(config.tables_dir, threading.Event()):
-            made = rebuilt_checkpoint.rebuild_checkpoint(config.tables_dir, folder, invocation.cluster, topic, kept)
+            made = rebuilt_checkpoint.rebuild_checkpoint(config.tables_dir, folder, cluster, topic, kept, topic_ids)
     places = ", ".join(f"{topic}[{partition}]@{offset}" for partition, offset in sorted(made.begin.items()))
     click.echo(f"the next start of the pipeline reads on from {places}")
     if made.former is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.errors import PrerequisiteError
-from streaming.continuity.checkpoints import make_checkpoint, read_checkpoint
+from streaming.continuity.checkpoints import make_checkpoint, read_checkpoint, store_topic_id, stored_topic_id
 
 
 @pytest.fixture
@@ -64,3 +64,17 @@ def test_only_what_is_found_twice_is_damage(folder: Path, pauses: list[Callable[
     with pytest.raises(PrerequisiteError, match="offsets/0 does not have the sum"):
         read_checkpoint(folder, "topic")
     assert len(pauses) == 1
+
+
+@pytest.mark.parametrize("damaged", [b"", b"first\n", b"fi"])
+def test_a_damaged_id_of_a_topic_is_none(folder: Path, damaged: bytes) -> None:
+    """It is told from another id by its sum, and noted anew by the next start."""
+    assert stored_topic_id(folder) is None
+    store_topic_id(folder, "first")
+    assert stored_topic_id(folder) == "first"
+    (folder / "topic_id").write_bytes(damaged)
+    checkpoint = read_checkpoint(folder, "topic")
+    assert checkpoint is not None
+    assert checkpoint.topic_id is None
+    store_topic_id(folder, "second")
+    assert stored_topic_id(folder) == "second"

@@ -275,7 +275,7 @@ def test_a_gap_in_the_decisions_is_not_passed(world: PipelineWorld) -> None:
     config = world.config()
     make_checkpoint(local(config.checkpoint_dir(DECISIONS)), world.cluster.topic(DECISIONS), {0: 5})
     with pytest.raises(LogContinuityError, match=r"decisions\[0\]@5 to 8, .* --accept-gap does not pass them"):
-        check_continuity(config, DECISIONS, {0: range(9, 12)}, NOW_MS, accepts_gap=True)
+        check_continuity(config, DECISIONS, {0: range(9, 12)}, NOW_MS, accepts_gap=True, topic_id=None)
 
 
 @pytest.mark.parametrize(("kept", "told"), [({0: range(4)}, "ends at offset 4"), ({}, "is gone")])
@@ -284,7 +284,7 @@ def test_a_recreated_topic_is_not_passed(world: PipelineWorld, kept: dict[int, r
     config = world.config()
     make_checkpoint(local(config.checkpoint_dir(HEARTBEATS_TABLE.name)), world.cluster.topic(HEARTBEATS), {0: 5})
     with pytest.raises(LogContinuityError, match=rf"heartbeats\[0\] {told} in Kafka, but the stream goes on at 5"):
-        check_continuity(config, HEARTBEATS, kept, NOW_MS, accepts_gap=True)
+        check_continuity(config, HEARTBEATS, kept, NOW_MS, accepts_gap=True, topic_id=None)
 
 
 def test_a_topic_that_was_made_again_is_told_by_its_id(stream: Stream) -> None:

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from controlplane.codec.framing import default_framing
 from controlplane.config import HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import PrerequisiteError
+from controlplane.errors import LogContinuityError, PrerequisiteError
 from controlplane.ports import RawRecord
 from streaming.continuity.checkpoints import (
     make_checkpoint,
@@ -73,6 +73,7 @@ class Damaged:
         second: Sequence[RawRecord] = SECOND,
     ) -> None:
         self.folder = folder
+        self.topic_id: str | None = "first"
         self.checkpoint = folder / "_checkpoints" / "heartbeats"
         create_missing(folder, bucket_count=2)
         self.query_id = make_checkpoint(self.checkpoint, CLUSTER.topic(HEARTBEATS), {2: 0})
@@ -86,7 +87,9 @@ class Damaged:
 
     def rebuild(self, kept: Mapping[int, range]) -> RebuiltCheckpoint:
         """Make the checkpoint anew."""
-        made = rebuild_checkpoint(self.folder, self.checkpoint, CLUSTER, HEARTBEATS, lambda _: kept)
+        made = rebuild_checkpoint(
+            self.folder, self.checkpoint, CLUSTER, HEARTBEATS, lambda _: kept, lambda _: self.topic_id
+        )
         anew = read_checkpoint(self.checkpoint, CLUSTER.topic(HEARTBEATS))
         assert anew is not None
         assert anew.begin == made.begin
@@ -113,8 +116,19 @@ def test_which_topic_was_read_stays_known(tmp_path: Path, *, is_aside: bool) -> 
     store_topic_id(damaged.checkpoint, "first")
     if is_aside:
         move_aside(damaged.checkpoint)
+    damaged.topic_id = None
     damaged.rebuilt()
     assert stored_topic_id(damaged.checkpoint) == "first"
+
+
+def test_of_a_topic_that_was_made_again_nothing_is_taken_back(tmp_path: Path) -> None:
+    """It has other records at the offsets of the batch that only one of the tables has."""
+    damaged = Damaged(tmp_path, ("heartbeats",))
+    store_topic_id(damaged.checkpoint, "former")
+    before = there(tmp_path)
+    with pytest.raises(LogContinuityError, match="heartbeats has the id first in Kafka"):
+        damaged.rebuilt()
+    assert (there(tmp_path), damaged.checkpoint.exists()) == (before, True)
 
 
 def test_a_batch_that_is_in_all_tables_stays(tmp_path: Path) -> None:
@@ -228,6 +242,7 @@ def test_without_its_id_the_tables_are_taken_as_they_are(tmp_path: Path) -> None
     folder, checkpoint = tmp_path / "delta", tmp_path / "delta" / "_checkpoints" / "heartbeats"
     create_missing(folder, bucket_count=2)
     write(folder, "any", 4, FIRST, ("heartbeats", "ticks"))
-    made = rebuild_checkpoint(folder, checkpoint, CLUSTER, HEARTBEATS, lambda _: {2: range(100), 1: range(7, 9)})
+    kept = {2: range(100), 1: range(7, 9)}
+    made = rebuild_checkpoint(folder, checkpoint, CLUSTER, HEARTBEATS, lambda _: kept, lambda _: None)
     assert made.begin == {2: FIRST[-1].offset + 1, 1: 7}
     assert made.former is None

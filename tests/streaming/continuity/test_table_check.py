@@ -22,6 +22,7 @@ from controlplane.config import (
 )
 from controlplane.core.membership.inputs import Heartbeat, Tick
 from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import LogUnavailableError
 from controlplane.ports import RawRecord
 from streaming.config import PipelineConfig, SparkConfig
 from streaming.continuity import table_check as module
@@ -74,7 +75,7 @@ class Checked:
         for topic in TABLE_OF_TOPIC:
             self.read_up_to(topic, {partition: span.stop for partition, span in self.kept(topic).items()})
         self.refused_offset = refused.offset
-        self.topic_id = "first"
+        self.topic_id: str | None = "first"
 
     def read_up_to(self, topic: str, ends: Mapping[int, int]) -> None:
         """The stream of a topic has read these."""
@@ -98,12 +99,17 @@ class Checked:
 
     def reports(self, now_ms: int = NOW_MS) -> dict[str, TopicReport]:
         """The check's."""
-        check = TableCheck(self.config, self.kept, lambda _: self.topic_id, self._records, now_ms)
+        check = TableCheck(self.config, self.kept, self._id_of, self._records, now_ms)
         return {report.topic: report for report in check.reports()}
 
     def problems(self) -> list[str]:
         """All of them."""
         return [problem for report in self.reports().values() for problem in report.problems]
+
+    def _id_of(self, topic: str) -> str:
+        if self.topic_id is None:
+            raise LogUnavailableError(f"Kafka did not describe topic {topic} in time")
+        return self.topic_id
 
     def _records(self, topic: str, partition: int, span: range) -> Iterator[RawRow]:
         for each in self.log.records[TopicPartition(topic, partition)]:
@@ -234,6 +240,16 @@ def test_a_topic_that_was_made_again_is_told(checked: Checked) -> None:
     told = "has the id second in Kafka, but the stream has read first: the topic was deleted and made again"
     topics = [topic for topic in TABLE_OF_TOPIC if topic != LOAD_REPORTS]  # of which nothing was read
     assert [problem.partition(" ")[0] for problem in checked.problems() if told in problem] == topics
+
+
+def test_an_unknown_id_is_noted_and_the_rest_is_compared(checked: Checked) -> None:
+    """Only that question depends on a broker that is dead."""
+    checked.topic_id = None
+    record = checked.log.records[PLACE].pop(4)
+    report = checked.reports()[HEARTBEATS]
+    assert report.problems == [f"heartbeats[0]: 1 not in Kafka, first {record.offset}"]
+    told = "whether the topic was made again is unknown: Kafka did not describe topic heartbeats in time"
+    assert report.notes == [told]
 
 
 def test_decisions_whose_first_part_is_forgotten_are_not_asked_for(checked: Checked) -> None:

@@ -29,6 +29,7 @@ class Kafka:
         self.kept = range(8, 20)
         self.is_away = False
         self.topic_id: str | None = "first"
+        self.tells_ids = True
         self.asked: list[str] = []
 
     def __call__(self, topic: str) -> dict[int, range]:
@@ -39,8 +40,8 @@ class Kafka:
         return {0: self.kept}
 
     def id_of(self, _topic: str) -> str | None:
-        """The id of every topic, until it is made again."""
-        if self.topic_id is None:
+        """The id of every topic, until it is made again; None: it gives them none."""
+        if not self.tells_ids:
             raise LogUnavailableError("no answer in time")
         return self.topic_id
 
@@ -136,13 +137,15 @@ def test_any_topic_continues_one_of_which_nothing_was_read(
 
 
 def test_an_unknown_id_keeps_nothing_from_starting(starts: ContinuousStarts, kafka: Kafka) -> None:
-    """The broker that is asked for it may be dead; what was noted before is kept."""
+    """The broker that is asked for it may be dead, or give none; what was noted before is kept."""
     kafka.kept = range(5, 20)
     starts.prepare(accepts_gap=False)
-    kafka.topic_id = None
+    kafka.tells_ids = False
     with capture_logs() as lines:
         starts.start(HEARTBEATS, Starts())
     assert [(line["log_level"], line["why"]) for line in lines] == [("warning", "no answer in time")]
+    kafka.tells_ids, kafka.topic_id = True, None
+    starts.start(HEARTBEATS, Starts())
     kafka.topic_id = "second"
     with pytest.raises(LogContinuityError, match="has read first"):
         starts.start(HEARTBEATS, Starts())
