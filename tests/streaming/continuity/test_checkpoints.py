@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from controlplane.errors import PrerequisiteError
-from streaming.continuity.checkpoints import make_checkpoint, read_checkpoint, store_topic_id, stored_topic_id
+from streaming.continuity.checkpoints import (
+    make_checkpoint,
+    move_aside,
+    move_behind,
+    read_checkpoint,
+    store_topic_id,
+    stored_topic_id,
+)
+from streaming.storage import storage_path
+from tests.helpers.s3_server import s3_server
 
 
 @pytest.fixture
@@ -78,3 +87,27 @@ def test_a_damaged_id_of_a_topic_is_none(folder: Path, damaged: bytes) -> None:
     assert checkpoint.topic_id is None
     store_topic_id(folder, "second")
     assert stored_topic_id(folder) == "second"
+
+
+@pytest.mark.slow
+def test_a_checkpoint_in_an_object_store_is_read_moved_and_made_as_on_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only that nothing is renamed there."""
+    with s3_server(tmp_path, "tables") as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        folder = storage_path("s3a://tables/eu/_checkpoints/stream")
+        assert (read_checkpoint(folder, "topic"), stored_topic_id(folder), move_aside(folder)) == (None, None, None)
+        store_topic_id(folder, "first")
+        assert (read_checkpoint(folder, "topic"), stored_topic_id(folder)) == (None, "first")
+        query_id = make_checkpoint(folder, "topic", {0: 5, 1: 7}, "second")
+        made = read_checkpoint(folder, "topic")
+        assert made is not None
+        assert (made.query_id, made.end, made.topic_id) == (query_id, {0: 5, 1: 7}, "second")
+        move_behind(made, "topic", {1: 9, 2: 3})
+        moved = read_checkpoint(folder, "topic")
+        assert moved is not None
+        assert (moved.query_id, moved.begin, moved.topic_id) == (query_id, {0: 5, 1: 9, 2: 3}, "second")
+        with pytest.raises(PrerequisiteError, match="where nothing can be renamed"):
+            move_aside(folder)
