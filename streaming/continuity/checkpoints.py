@@ -62,7 +62,7 @@ class Checkpoint:
     end: Offsets
     is_committed: bool
     planned_at_ms: int | None
-    topic_id: str | None = None
+    topic_id: str | None
 
 
 def read_checkpoint(folder: StoragePath, topic: str) -> Checkpoint | None:

@@ -170,12 +170,12 @@ def check_continuity(
     if checkpoint is not None and checkpoint.end:
         if any(checkpoint.end.values()):
             refuse_another(topic, checkpoint.topic_id, topic_id)
-        _refuse_gaps(config, topic, checkpoint, kept, now_ms, accepts_gap=accepts_gap)
+        _pass_gaps(config, topic, checkpoint, kept, now_ms, accepts_gap=accepts_gap)
     if topic_id is not None and (checkpoint is None or topic_id != checkpoint.topic_id):
         store_topic_id(folder, topic_id)
 
 
-def _refuse_gaps(
+def _pass_gaps(
     config: PipelineConfig,
     topic: str,
     checkpoint: Checkpoint,
@@ -184,6 +184,7 @@ def _refuse_gaps(
     *,
     accepts_gap: bool,
 ) -> None:
+    """Record what is missing, and move the checkpoint behind it; refuse what may not be passed."""
     refuse_recreated(topic, checkpoint.end, kept)
     unread = gaps_between(topic, checkpoint.begin, kept)
     if not unread:

@@ -10,13 +10,7 @@ from deltalake.exceptions import DeltaError
 
 from controlplane.config import ClusterConfig
 from controlplane.errors import PrerequisiteError
-from streaming.continuity.checkpoints import (
-    Offsets,
-    make_checkpoint,
-    move_aside,
-    stored_query_id,
-    stored_topic_id,
-)
+from streaming.continuity.checkpoints import Offsets, make_checkpoint, move_aside, stored_query_id, stored_topic_id
 from streaming.continuity.gaps import GapsTable, KeptOffsets, TopicIds, refuse_another
 from streaming.continuity.stored_offsets import StoredOffsets, joined_extents, stored_offsets
 from streaming.contracts.catalog import LAST_TABLE

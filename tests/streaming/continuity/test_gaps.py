@@ -262,7 +262,7 @@ def test_damaged_checkpoints_are_told(stream: Stream, world: PipelineWorld) -> N
 def test_a_batch_is_written_when_every_table_of_its_stream_has_it(tables_dir: Path, topic: str) -> None:
     """Of load reports also the averages and the dead letters, which are written before ``broker_load``."""
     config = PipelineConfig(ClusterConfig("c"), KafkaConfig("nowhere:1"), tables_dir, SparkConfig(jars=()))
-    checkpoint = Checkpoint(tables_dir, "app", 1, {0: 2}, {0: 4}, is_committed=False, planned_at_ms=1)
+    checkpoint = Checkpoint(tables_dir, "app", 1, {0: 2}, {0: 4}, is_committed=False, planned_at_ms=1, topic_id=None)
     tables = {HEARTBEATS: (HEARTBEATS_TABLE, TICKS_TABLE), LOAD_REPORTS: (LOAD_REPORTS_TABLE, BROKER_LOAD_TABLE)}
     for table in tables.get(topic, (MEMBERSHIP_TABLE,)):
         assert written_up_to(config, topic, checkpoint) == checkpoint.begin
